@@ -1,0 +1,90 @@
+/**
+ * Element types of tensors, with their ONNX numbers and the typed array each is stored in.
+ * float16 and bfloat16 are stored as their bits in a Uint16Array; bool as 0 or 1 in a Uint8Array.
+ */
+export type DType =
+  | "float32" | "float64" | "float16" | "bfloat16"
+  | "int8" | "int16" | "int32" | "int64"
+  | "uint8" | "uint16" | "uint32" | "uint64"
+  | "bool" | "string";
+
+export type TypedArray =
+  | Float32Array | Float64Array | Uint16Array | Int8Array | Int16Array | Int32Array
+  | Uint8Array | Uint32Array | BigInt64Array | BigUint64Array;
+
+/** What a tensor's elements are stored in; strings are UTF-16 JavaScript strings. */
+export type TensorData = TypedArray | readonly string[];
+
+interface DTypeInfo {
+  /** TensorProto.DataType */
+  readonly onnx: number;
+  /** Bytes an element; 0 for string. */
+  readonly size: number;
+  readonly kind: "float" | "int" | "uint" | "bool" | "string";
+}
+
+export const dtypes: Readonly<Record<DType, DTypeInfo>> = {
+  float32: { onnx: 1, size: 4, kind: "float" },
+  uint8: { onnx: 2, size: 1, kind: "uint" },
+  int8: { onnx: 3, size: 1, kind: "int" },
+  uint16: { onnx: 4, size: 2, kind: "uint" },
+  int16: { onnx: 5, size: 2, kind: "int" },
+  int32: { onnx: 6, size: 4, kind: "int" },
+  int64: { onnx: 7, size: 8, kind: "int" },
+  string: { onnx: 8, size: 0, kind: "string" },
+  bool: { onnx: 9, size: 1, kind: "bool" },
+  float16: { onnx: 10, size: 2, kind: "float" },
+  float64: { onnx: 11, size: 8, kind: "float" },
+  uint32: { onnx: 12, size: 4, kind: "uint" },
+  uint64: { onnx: 13, size: 8, kind: "uint" },
+  bfloat16: { onnx: 16, size: 2, kind: "float" },
+};
+
+export const byteSize = (dtype: DType): number => dtypes[dtype].size;
+export const isFloat = (dtype: DType): boolean => dtypes[dtype].kind === "float";
+/** Signed or unsigned integer; bool is not one. */
+export const isInteger = (dtype: DType): boolean => dtypes[dtype].kind === "int" || dtypes[dtype].kind === "uint";
+export const is64 = (dtype: DType): dtype is "int64" | "uint64" => dtype === "int64" || dtype === "uint64";
+
+/** The dtype with this TensorProto.DataType number, or undefined when it is not supported. */
+export function dtypeFromOnnx(code: number): DType | undefined {
+  return (Object.keys(dtypes) as DType[]).find((d) => dtypes[d].onnx === code);
+}
+
+/** Zero-filled storage for `length` elements. */
+export function allocate(dtype: DType, length: number): TypedArray {
+  switch (dtype) {
+    case "float32": return new Float32Array(length);
+    case "float64": return new Float64Array(length);
+    case "float16": case "bfloat16": case "uint16": return new Uint16Array(length);
+    case "int8": return new Int8Array(length);
+    case "int16": return new Int16Array(length);
+    case "int32": return new Int32Array(length);
+    case "uint8": case "bool": return new Uint8Array(length);
+    case "uint32": return new Uint32Array(length);
+    case "int64": return new BigInt64Array(length);
+    case "uint64": return new BigUint64Array(length);
+    case "string": throw new TypeError("strings have no typed array");
+  }
+}
+
+/** A typed view of raw little-endian bytes; copies only when the bytes are not aligned for the dtype. */
+export function viewBytes(dtype: DType, bytes: Uint8Array): TypedArray {
+  const size = byteSize(dtype);
+  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  const length = Math.floor(bytes.byteLength / size);
+  const { buffer, byteOffset } = aligned;
+  switch (dtype) {
+    case "float32": return new Float32Array(buffer, byteOffset, length);
+    case "float64": return new Float64Array(buffer, byteOffset, length);
+    case "float16": case "bfloat16": case "uint16": return new Uint16Array(buffer, byteOffset, length);
+    case "int8": return new Int8Array(buffer, byteOffset, length);
+    case "int16": return new Int16Array(buffer, byteOffset, length);
+    case "int32": return new Int32Array(buffer, byteOffset, length);
+    case "uint8": case "bool": return new Uint8Array(buffer, byteOffset, length);
+    case "uint32": return new Uint32Array(buffer, byteOffset, length);
+    case "int64": return new BigInt64Array(buffer, byteOffset, length);
+    case "uint64": return new BigUint64Array(buffer, byteOffset, length);
+    case "string": throw new TypeError("strings have no byte view");
+  }
+}

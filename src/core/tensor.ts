@@ -1,0 +1,101 @@
+import { allocate, byteSize, is64, type DType, type TensorData, type TypedArray } from "./dtype.ts";
+import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "./float16.ts";
+import { invariant } from "./assert.ts";
+
+/** A dense row-major tensor with known sizes. `data.length` is the product of `dims`. */
+export interface Tensor {
+  readonly dtype: DType;
+  readonly dims: readonly number[];
+  readonly data: TensorData;
+}
+
+export const sizeOf = (dims: readonly number[]): number => dims.reduce((n, d) => n * d, 1);
+export const byteLength = (t: Tensor): number => sizeOf(t.dims) * byteSize(t.dtype);
+
+/** Row-major strides in elements. */
+export function rowMajorStrides(dims: readonly number[]): number[] {
+  const strides = new Array<number>(dims.length).fill(1);
+  for (let d = dims.length - 2; d >= 0; d--) strides[d] = (strides[d + 1] ?? 1) * (dims[d + 1] ?? 1);
+  return strides;
+}
+
+/** A tensor around existing storage. */
+export function tensor(dtype: DType, dims: readonly number[], data: TensorData): Tensor {
+  invariant(data.length === sizeOf(dims), `tensor of [${dims}] needs ${sizeOf(dims)} elements, got ${data.length}`);
+  return { dtype, dims, data };
+}
+
+/** A zero-filled tensor (empty strings for string). */
+export function zeros(dtype: DType, dims: readonly number[]): Tensor {
+  const n = sizeOf(dims);
+  return { dtype, dims, data: dtype === "string" ? new Array<string>(n).fill("") : allocate(dtype, n) };
+}
+
+/** The storage, which the caller knows to be numeric. */
+export function numericData(t: Tensor): TypedArray {
+  invariant(t.dtype !== "string", "numeric data of a string tensor");
+  return t.data as TypedArray;
+}
+
+/**
+ * Elements as numbers: float16 and bfloat16 decoded, bool as 0 or 1, 64-bit integers converted
+ * (exact up to 2^53). A view without copy where the storage already holds numbers.
+ */
+export function toNumbers(t: Tensor): ArrayLike<number> {
+  const data = numericData(t);
+  if (t.dtype === "float16") return Float64Array.from(data as Uint16Array, fromFloat16);
+  if (t.dtype === "bfloat16") return Float64Array.from(data as Uint16Array, fromBfloat16);
+  if (is64(t.dtype)) return Float64Array.from(data as BigInt64Array, Number);
+  return data as Exclude<TypedArray, BigInt64Array | BigUint64Array>;
+}
+
+/** Elements as exact integers; for integer and bool dtypes. */
+export function toBigInts(t: Tensor): bigint[] {
+  const data = numericData(t);
+  return is64(t.dtype) ? [...(data as BigInt64Array)] : Array.from(data as Int32Array, BigInt);
+}
+
+/**
+ * A tensor from numbers, rounded once to the dtype: floats to nearest even, integers truncated
+ * toward zero then wrapped, bool is `value !== 0`.
+ */
+export function fromNumbers(dtype: DType, dims: readonly number[], values: ArrayLike<number>): Tensor {
+  const out = zeros(dtype, dims);
+  const data = numericData(out);
+  for (let i = 0; i < values.length; i++) setNumber(data, dtype, i, values[i] ?? 0);
+  return out;
+}
+
+/** Writes one element, rounding as `fromNumbers` does. */
+export function setNumber(data: TypedArray, dtype: DType, i: number, value: number): void {
+  if (dtype === "float16") data[i] = toFloat16(value);
+  else if (dtype === "bfloat16") data[i] = toBfloat16(value);
+  else if (dtype === "bool") data[i] = value !== 0 ? 1 : 0;
+  else if (is64(dtype)) (data as BigInt64Array)[i] = Number.isFinite(value) ? BigInt.asIntN(64, BigInt(Math.trunc(value))) : 0n;
+  else data[i] = value;
+}
+
+/** A tensor from exact integers, wrapped to the dtype. */
+export function fromBigInts(dtype: DType, dims: readonly number[], values: readonly bigint[]): Tensor {
+  const out = zeros(dtype, dims);
+  const data = numericData(out);
+  values.forEach((v, i) => {
+    if (is64(dtype)) (data as BigInt64Array)[i] = v;
+    else setNumber(data, dtype, i, Number(BigInt.asIntN(64, v)));
+  });
+  return out;
+}
+
+/** Bit equality of dtype, dims and elements (NaN equals NaN of the same bits). */
+export function sameTensor(a: Tensor, b: Tensor): boolean {
+  if (a.dtype !== b.dtype || a.dims.length !== b.dims.length || a.dims.some((d, i) => d !== b.dims[i])) return false;
+  if (a.dtype === "string") return (a.data as readonly string[]).every((s, i) => s === b.data[i]);
+  const x = bytesOf(a), y = bytesOf(b);
+  return x.length === y.length && x.every((v, i) => v === y[i]);
+}
+
+/** The storage as bytes, without copying. */
+export function bytesOf(t: Tensor): Uint8Array {
+  const data = numericData(t);
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}

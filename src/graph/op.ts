@@ -1,0 +1,156 @@
+/**
+ * Operators. A definition is one object that says everything about an operator: its schema in the newest form, type
+ * inference, the naive evaluation, the lowering, and how older opsets spell it.
+ */
+import type { Dim } from "../core/dim.ts";
+import type { DType } from "../core/dtype.ts";
+import type { Tensor } from "../core/tensor.ts";
+import type { Axis, Buffer, Expr } from "../kernel/expr.ts";
+import type { EpilogueStore, Structure } from "../kernel/structure.ts";
+import type { Graph } from "./graph.ts";
+
+/** How freely an operator may share a kernel with its neighbours (TVM's OpPatternKind). */
+export type FusionKind = "elementwise" | "broadcast" | "injective" | "reduction" | "contraction" | "opaque";
+
+export type AttributeValue = number | string | readonly number[] | readonly string[] | Tensor | Graph;
+export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
+
+interface AttributeTypes {
+  int: number; float: number; string: string;
+  ints: readonly number[]; floats: readonly number[]; strings: readonly string[];
+  tensor: Tensor; graph: Graph;
+}
+export interface AttributeSpec<K extends keyof AttributeTypes = keyof AttributeTypes, R extends boolean = boolean> {
+  readonly type: K;
+  readonly required: R;
+  readonly default: AttributeTypes[K] | undefined;
+}
+type AttributeSchema = Readonly<Record<string, AttributeSpec>>;
+type AttributesOf<S extends AttributeSchema> = {
+  readonly [K in keyof S]: S[K]["required"] extends true ? AttributeTypes[S[K]["type"]] : AttributeTypes[S[K]["type"]] | undefined;
+};
+
+/** An attribute with a default is always there. */
+export const int = (value: number): AttributeSpec<"int", true> => ({ type: "int", required: true, default: value });
+export const float = (value: number): AttributeSpec<"float", true> => ({ type: "float", required: true, default: value });
+export const string = (value: string): AttributeSpec<"string", true> => ({ type: "string", required: true, default: value });
+export const ints = (value: readonly number[]): AttributeSpec<"ints", true> => ({ type: "ints", required: true, default: value });
+/** An attribute that may be missing. */
+export const optional = <K extends keyof AttributeTypes>(type: K): AttributeSpec<K, false> => ({ type, required: false, default: undefined });
+/** An attribute that the node must give. */
+export const required = <K extends keyof AttributeTypes>(type: K): AttributeSpec<K, true> => ({ type, required: true, default: undefined });
+
+export type InputKind = "required" | "optional" | "variadic";
+type InputSchema = Readonly<Record<string, InputKind>>;
+export type InputsOf<I extends InputSchema, T> = {
+  readonly [K in keyof I]: I[K] extends "required" ? T : I[K] extends "optional" ? T | undefined : readonly T[];
+};
+
+/** What is known of a value before it is computed. */
+export interface TypeInfo {
+  readonly dtype: DType;
+  readonly shape: readonly Dim[];
+  /** Elements of a small integer or bool tensor where they are known, perhaps symbolically; row-major. */
+  readonly elements?: readonly Dim[];
+  /** Known in full. */
+  readonly constant?: Tensor;
+}
+
+export interface InferContext {
+  /** A new symbol for a size that only running can tell. */
+  fresh(hint: string): Dim;
+  /** Reports a type error at this node. */
+  fail(code: string, message: string, hint?: string): never;
+  /** How many outputs the node uses (trailing unused ones are not counted). */
+  readonly outputCount: number;
+}
+
+/** A tensor an operator reads while being lowered. Reading a producer of the same region inlines it. */
+export interface Operand extends TypeInfo {
+  /** The element at these indices (i32 each). */
+  at(...indices: readonly Expr[]): Expr;
+}
+/** The element of one output at given indices. */
+export type ElementFunction = (...indices: readonly Expr[]) => Expr;
+
+export interface LowerContext {
+  /** Types of the node's outputs. */
+  readonly outputs: readonly TypeInfo[];
+}
+
+/** An operand of an anchor: also a whole buffer, for loops that are built around it. */
+export interface AnchorOperand extends Operand {
+  /** The value as a materialised buffer, stored with its logical shape. */
+  buffer(): Buffer;
+}
+
+/** What an anchoring operator hands to region lowering: its structure up to the stores. */
+export interface Anchor {
+  /** The output's indices over the structure's axes; region lowering pulls the epilogue at these. */
+  readonly indices: readonly Expr[];
+  /** The anchor's element inside the epilogue: the accumulator local, with whatever the operator applies to it itself (bias, scale). */
+  readonly element: Expr;
+  /** Loops over the output, outermost first: the axes that `indices` mention. */
+  readonly axes: readonly Axis[];
+  /** Naive value of the accumulator, for the plain body of the kernel. */
+  readonly accumulate: Expr;
+  readonly structure: (stores: readonly EpilogueStore[]) => Structure;
+}
+
+export interface EvaluateContext { readonly outputCount: number }
+export type Evaluate = (inputs: readonly (Tensor | undefined)[], attributes: Attributes, context: EvaluateContext) => readonly Tensor[];
+
+/** A node as a file of some opset spells it, for `read` and `write`. */
+export interface Spelling {
+  readonly type: string;
+  readonly domain: string;
+  readonly inputs: readonly (SpellingInput | undefined)[];
+  readonly attributes: Attributes;
+}
+/** An input by name of value, or a small constant to be materialised. */
+export type SpellingInput = { readonly value: string; readonly constant?: Tensor } | { readonly literal: Tensor };
+
+export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
+  readonly type: string;
+  /** "" for the standard, "com.microsoft", or "onnxfuse" for our own. */
+  readonly domain: string;
+  /** The first opset version of the form defined here. */
+  readonly since: number;
+  readonly inputs: I;
+  readonly attributes: S;
+  readonly fusionKind: FusionKind;
+  /** False for operators whose results differ between runs; they are never folded, merged or copied. Default true. */
+  readonly deterministic?: boolean;
+  /** True when the node changes state besides its outputs (sequences, training). Default false. */
+  readonly sideEffects?: boolean;
+  /** Output types, from input types. Broadcast and shape errors are reported through `context.fail`. */
+  infer(inputs: InputsOf<I, TypeInfo>, attributes: AttributesOf<S>, context: InferContext): readonly TypeInfo[];
+  /** The specification, written naively: the oracle for every lowering. Absent for control flow, which interpreters run. */
+  readonly evaluate?: Evaluate;
+  /** One element function per output. Absent: the operator runs on the host (or through `structure`). */
+  lower?(inputs: InputsOf<I, Operand>, attributes: AttributesOf<S>, context: LowerContext): readonly ElementFunction[];
+  /** The loop structure this operator gives a kernel (contractions and attention); `lower` still says the same naively. */
+  anchor?(inputs: InputsOf<I, AnchorOperand>, attributes: AttributesOf<S>, context: LowerContext): Anchor;
+  /** Whole-buffer kernels that element functions cannot say (recurrences): the structure over the operands' buffers and these output buffers. */
+  whole?(inputs: InputsOf<I, AnchorOperand>, attributes: AttributesOf<S>, outputs: readonly (Buffer | undefined)[]): Structure;
+  /** Rewrites a spelling of an older opset to the form defined here. */
+  read?(node: Spelling, opset: number): Spelling;
+  /** Spells a node of this form for an older opset; undefined where that opset cannot say it. */
+  write?(node: Spelling, opset: number): Spelling | undefined;
+}
+
+/** An operator with its schema erased, so that operators of every arity share one type. */
+export interface OpDef extends OpSpec<InputSchema, AttributeSchema> {}
+
+export const defineOp = <const I extends InputSchema, const S extends AttributeSchema>(spec: OpSpec<I, S>): OpDef => spec as unknown as OpDef;
+
+/** Positional inputs under their schema names. */
+export function named<T>(op: OpDef, inputs: readonly (T | undefined)[]): InputsOf<InputSchema, T> {
+  const out: Record<string, T | undefined | readonly T[]> = {};
+  let i = 0;
+  for (const [name, kind] of Object.entries(op.inputs)) {
+    if (kind === "variadic") { out[name] = inputs.slice(i).filter((x): x is T => x !== undefined); i = inputs.length; }
+    else out[name] = inputs[i++];
+  }
+  return out as InputsOf<InputSchema, T>;
+}

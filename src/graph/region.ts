@@ -1,0 +1,17 @@
+/** A region: the nodes that one kernel computes. Found by partition; named for people by what is in it. */
+import type { Node, Value } from "./graph.ts";
+
+export interface Region {
+  /** Readable kind, such as `ConvBNReLU`, `MatMulAddRelu`, `FlashAttention`, `FusedElementwise`, `LayerNormalization`. */
+  readonly kind: string;
+  /** In topological order. */
+  readonly nodes: readonly Node[];
+  /** The contraction, attention or recurrence that fixes the loops; absent for loops over elements and rows. */
+  readonly anchor?: Node;
+  /** Values from outside that the nodes read. */
+  readonly inputs: readonly Value[];
+  /** Values that the kernel stores: read outside the region, or graph outputs. */
+  readonly outputs: readonly Value[];
+  /** `host`: run by `evaluate`. `view`: no step, its output is another value's memory. `control`: If or Loop. */
+  readonly execution: "kernel" | "host" | "view" | "control";
+}

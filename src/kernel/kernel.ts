@@ -1,0 +1,39 @@
+import type { Dim } from "../core/dim.ts";
+import type { Buffer } from "./expr.ts";
+import type { Stmt } from "./stmt.ts";
+import type { Structure } from "./structure.ts";
+
+/**
+ * Loops over buffers: one call of the compiled program. Every element of each output is written; inputs are only read
+ * (an output may share memory with an input when `inPlace` names the pair).
+ */
+export interface Kernel {
+  /** Readable and unique in a program, such as `conv_relu_12`. */
+  readonly name: string;
+  readonly inputs: readonly Buffer[];
+  readonly outputs: readonly Buffer[];
+  /** Working memory, live only during the call; its contents are undefined at the start. */
+  readonly scratch: readonly Buffer[];
+  readonly body: Stmt;
+  /** How scheduling may rebuild the loops; the body computes the same. Absent: the body is all there is. */
+  readonly structure?: Structure;
+  /** Output element i is written only after every read of input element i, so they may share memory. */
+  readonly inPlace?: readonly { readonly input: Buffer; readonly output: Buffer }[];
+}
+
+/** Where a buffer's elements lie: element (i…) is at `offset` + Σ strides·i elements from the start of its storage. */
+export interface Layout {
+  readonly strides: readonly Dim[];
+  readonly offset: Dim;
+}
+
+/** Row-major, starting at 0. */
+export function rowMajor(shape: readonly Dim[], multiply: (a: Dim, b: Dim) => Dim): Layout {
+  const strides: Dim[] = [];
+  let size: Dim = 1;
+  for (let d = shape.length - 1; d >= 0; d--) {
+    strides.unshift(size);
+    size = multiply(size, shape[d] ?? 1);
+  }
+  return { strides, offset: 0 };
+}

@@ -1,0 +1,116 @@
+/**
+ * What a naive kernel computes, said once in terms that scheduling can rebuild loops from. Element expressions are over
+ * the structure's own axes; stores are the kernel's outputs with the accumulator as a local, so that bias, activation,
+ * residual and requantisation are applied while it is still in a register.
+ */
+import type { Axis, Buffer, Expr, Type } from "./expr.ts";
+import type { Dim } from "../core/dim.ts";
+
+/** One output of a structured kernel: `value` may read the accumulator local and any buffer. */
+export interface EpilogueStore {
+  readonly buffer: Buffer;
+  readonly indices: readonly Expr[];
+  readonly value: Expr;
+}
+
+interface Accumulator { readonly name: string; readonly type: Type }
+
+/** acc[batch…, m, n] = Σ_k a·b. `a` is over (batch, m, k), `b` over (batch, k, n); both of the accumulator's type. */
+export interface MatMulStructure {
+  readonly kind: "matmul";
+  readonly batch: readonly Axis[];
+  readonly m: Axis;
+  readonly n: Axis;
+  readonly k: Axis;
+  readonly a: Expr;
+  readonly b: Expr;
+  readonly accumulator: Accumulator;
+  readonly stores: readonly EpilogueStore[];
+}
+
+/**
+ * Convolution, 1 to 3 spatial axes. acc[batch, group·C + channel, output…] = Σ input[batch, group·I + inputChannel, position…] · weight,
+ * position = output·stride − pad + kernel·dilation; outside the input it reads `padValue`.
+ * Transposed: position = (output + pad − kernel·dilation) / stride where that divides, else nothing is added; the weight is
+ * [input channels, channels a group, kernel…].
+ */
+export interface ConvStructure {
+  readonly kind: "conv";
+  readonly batch: Axis;
+  readonly group: Axis;
+  /** Output channels within a group. */
+  readonly channel: Axis;
+  readonly output: readonly Axis[];
+  readonly inputChannel: Axis;
+  readonly kernel: readonly Axis[];
+  readonly strides: readonly number[];
+  readonly dilations: readonly number[];
+  readonly padsBegin: readonly Dim[];
+  readonly transposed: boolean;
+  /** [N, C, spatial…] */
+  readonly input: Buffer;
+  /** [M, C / groups, kernel…]; transposed: [C, M / groups, kernel…] */
+  readonly weight: Buffer;
+  /** Subtracted from every input and weight element (integer convolution); padding then contributes nothing. */
+  readonly zeroPoints?: { readonly input: Expr; readonly weight: Expr };
+  readonly accumulator: Accumulator;
+  /** Over (batch, group, channel, output…). */
+  readonly stores: readonly EpilogueStore[];
+}
+
+/**
+ * Scaled dot-product attention with online softmax:
+ * out[b, h, s, e] = Σ_t softmax_t(score(Σ_d q·k)) · v. `score` is over (batch, head, query, key) and the raw dot product local.
+ */
+export interface AttentionStructure {
+  readonly kind: "attention";
+  readonly batch: Axis;
+  readonly head: Axis;
+  readonly query: Axis;
+  readonly key: Axis;
+  readonly dim: Axis;
+  readonly valueDim: Axis;
+  readonly q: Expr;
+  readonly k: Expr;
+  readonly v: Expr;
+  /** Local name of the dot product inside `score`. */
+  readonly dot: Accumulator;
+  readonly score: Expr;
+  /** Over (batch, head, query, valueDim); reads the normalised sum as this local. */
+  readonly accumulator: Accumulator;
+  readonly stores: readonly EpilogueStore[];
+}
+
+export type Activation =
+  | { readonly kind: "sigmoid" | "tanh" | "relu" | "softsign" | "softplus" }
+  | { readonly kind: "affine" | "hard-sigmoid" | "scaled-tanh"; readonly alpha: number; readonly beta: number }
+  | { readonly kind: "leaky-relu" | "thresholded-relu" | "elu"; readonly alpha: number };
+
+/** One LSTM, GRU or RNN node, all its directions. Buffers are laid out as ONNX says for `layout` 0. */
+export interface RecurrenceStructure {
+  readonly kind: "recurrence";
+  readonly cell: "lstm" | "gru" | "rnn";
+  readonly directions: readonly ("forward" | "reverse")[];
+  readonly sequence: Dim;
+  readonly batch: Dim;
+  readonly inputSize: Dim;
+  readonly hidden: number;
+  /** Gate activations, per direction as ONNX lists them (LSTM f g h, GRU f g, RNN f). */
+  readonly activations: readonly (readonly Activation[])[];
+  readonly clip?: number;
+  readonly linearBeforeReset: boolean;
+  readonly inputForget: boolean;
+  readonly x: Buffer;
+  readonly w: Buffer;
+  readonly r: Buffer;
+  readonly b?: Buffer;
+  readonly sequenceLengths?: Buffer;
+  readonly initialH?: Buffer;
+  readonly initialC?: Buffer;
+  readonly peepholes?: Buffer;
+  readonly y?: Buffer;
+  readonly yH?: Buffer;
+  readonly yC?: Buffer;
+}
+
+export type Structure = MatMulStructure | ConvStructure | AttentionStructure | RecurrenceStructure;

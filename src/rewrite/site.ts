@@ -1,0 +1,26 @@
+/** One record per candidate site of a rule or region: the single source of logs, fusion_result.json, explain and reports. */
+export interface Site {
+  readonly kind: "rule" | "region";
+  /** Rule name (kebab-case, its switch name) or region kind (`ConvBNReLU`). */
+  readonly name: string;
+  /** The root node's name. */
+  readonly at: string;
+  /** Original ONNX nodes that take part, in data-flow order. */
+  readonly nodes: readonly string[];
+  readonly outcome: "fired" | "refused";
+  /** Stable refusal code, such as `interior-value-used`; absent when fired. */
+  readonly code?: string;
+  /** The failing condition in words, with its values. */
+  readonly reason?: string;
+  /** One sentence: what would make it fire. */
+  readonly remedy?: string;
+  /** How many nodes the program has fewer for it. */
+  readonly nodesSaved?: number;
+}
+
+/** A guard's refusal. */
+export interface Refusal {
+  readonly code: string;
+  readonly reason: string;
+  readonly remedy: string;
+}
