@@ -25,3 +25,14 @@ function barrel(folder: string, list: string, type: string, from: string, patter
 /** Operators are exported constants whose name starts with a capital; rules are exported camelCase constants made by defineRule. */
 barrel("ops", "operators", "OpDef", "../graph/op.ts", /^export const ([A-Z]\w*)(?:: OpDef)? = /gm);
 barrel("rules", "rules", "Rule", "../rewrite/rule.ts", /^export const ([a-z]\w*)(?:: Rule)? = defineRule\(/gm);
+
+/** evaluate/<op>.ts exports one `Evaluate` constant per operator type; a file-name prefix gives another domain. */
+function hostOperators(): void {
+  const entries = sources("evaluate").flatMap((file) => {
+    const domain = file.startsWith("com-microsoft-") ? "com.microsoft" : file.startsWith("onnxfuse-") ? "onnxfuse" : "";
+    return exportsOf("evaluate", file, /^export const ([A-Z]\w*): Evaluate = /gm).map((type) => ({ key: `${domain}:${type}`, file, type }));
+  }).sort((a, b) => (a.key < b.key ? -1 : 1));
+  const lines = entries.map((e) => `  "${e.key}": () => import("../evaluate/${e.file}").then((m) => m.${e.type}),`);
+  writeFileSync("src/runtime/host-operators.ts", `${header}import type { Evaluate } from "../core/evaluate.ts";\n\n/** Evaluations by \`domain:type\`, each loaded when a program first needs it. */\nexport const hostOperators: Readonly<Record<string, () => Promise<Evaluate>>> = {\n${lines.join("\n")}\n};\n`);
+}
+hostOperators();

@@ -4,6 +4,7 @@
  */
 import type { Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
+import type { Evaluate, EvaluateAttribute } from "../core/evaluate.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Axis, Buffer, Expr } from "../kernel/expr.ts";
 import type { EpilogueStore, Structure } from "../kernel/structure.ts";
@@ -12,7 +13,7 @@ import type { Graph } from "./graph.ts";
 /** How freely an operator may share a kernel with its neighbours (TVM's OpPatternKind). */
 export type FusionKind = "elementwise" | "broadcast" | "injective" | "reduction" | "contraction" | "opaque";
 
-export type AttributeValue = number | string | readonly number[] | readonly string[] | Tensor | Graph;
+export type AttributeValue = EvaluateAttribute | Graph;
 export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
 
 interface AttributeTypes {
@@ -97,8 +98,6 @@ export interface Anchor {
   readonly structure: (stores: readonly EpilogueStore[]) => Structure;
 }
 
-export interface EvaluateContext { readonly outputCount: number }
-export type Evaluate = (inputs: readonly (Tensor | undefined)[], attributes: Attributes, context: EvaluateContext) => readonly Tensor[];
 
 /** A node as a file of some opset spells it, for `read` and `write`. */
 export interface Spelling {

@@ -1,0 +1,12 @@
+/** The form of an operator's naive evaluation. Shared by the reference interpreter, constant folding and the runtime's host operators. */
+import type { Tensor } from "./tensor.ts";
+
+export type EvaluateAttribute = number | string | readonly number[] | readonly string[] | Tensor;
+/** Attributes with defaults filled in. */
+export type EvaluateAttributes = Readonly<Record<string, EvaluateAttribute | undefined>>;
+export interface EvaluateContext {
+  /** How many outputs the node uses. */
+  readonly outputCount: number;
+}
+/** Inputs in schema order, absent ones undefined. Returns at least `outputCount` tensors. */
+export type Evaluate = (inputs: readonly (Tensor | undefined)[], attributes: EvaluateAttributes, context: EvaluateContext) => readonly Tensor[];
