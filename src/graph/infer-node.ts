@@ -1,0 +1,93 @@
+/**
+ * Type inference of one node: checks the inputs' count against the operator's schema, fills in attribute defaults and
+ * calls the operator's `infer`. Every pass and the reader infer through here, so they agree.
+ */
+import { invariant } from "../core/assert.ts";
+import { fail, type Place } from "../core/diagnostic.ts";
+import type { Dim } from "../core/dim.ts";
+import type { Tensor } from "../core/tensor.ts";
+import { Graph, type Value } from "./graph.ts";
+import { named, type AttributeSpec, type Attributes, type AttributeValue, type OpDef, type TypeInfo } from "./op.ts";
+
+export interface InferNodeOptions {
+  /** Where errors are reported. */
+  readonly place: Place;
+  /** A new symbol for a size that only running can tell. */
+  readonly fresh: (hint: string) => Dim;
+}
+
+/**
+ * Output types of `op` on these inputs: `outputCount` of them (or more, where the operator always says more).
+ * Fails with OF3001 (missing input), OF3002 (too many inputs), OF3003 (missing attribute), OF3004 (attribute of the
+ * wrong kind), or with what the operator itself reports.
+ */
+export function inferNode(op: OpDef, inputs: readonly (Value | undefined)[], attributes: Attributes, outputCount: number, options: InferNodeOptions): readonly TypeInfo[] {
+  return inferTypes(op, inputs.map((v) => v && typeWithConstant(v)), attributes, outputCount, options);
+}
+
+/** As `inferNode`, on types. */
+export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[], attributes: Attributes, outputCount: number, options: InferNodeOptions): readonly TypeInfo[] {
+  const { place, fresh } = options;
+  checkInputs(op, inputs, place);
+  const complete = completeAttributes(op, attributes, place);
+  const types = op.infer(named(op, inputs), complete as Parameters<OpDef["infer"]>[1], {
+    fresh,
+    outputCount,
+    fail: (code, message, hint) => fail(code, `${op.type}: ${message}`, { place, ...(hint === undefined ? {} : { hint }) }),
+  });
+  invariant(types.length >= outputCount, `${op.type} inferred ${types.length} outputs where ${outputCount} are used`);
+  return types.length > outputCount ? types.slice(0, outputCount) : types;
+}
+
+/** A value's type, with its elements when it is a constant. */
+export const typeWithConstant = (value: Value): TypeInfo =>
+  value.constant && !value.type.constant ? { ...value.type, constant: value.constant } : value.type;
+
+function checkInputs(op: OpDef, inputs: readonly (unknown | undefined)[], place: Place): void {
+  const schema = Object.entries(op.inputs);
+  const variadic = schema.some(([, kind]) => kind === "variadic");
+  if (!variadic && inputs.slice(schema.length).some((x) => x !== undefined))
+    fail("OF3002", `${op.type} takes at most ${schema.length} inputs, got ${inputs.length}`, { place });
+  schema.forEach(([name, kind], i) => {
+    if (kind === "required" && inputs[i] === undefined) fail("OF3001", `${op.type} needs its input '${name}'`, { place });
+  });
+}
+
+/** Attributes with defaults filled in, each of the kind its schema says. Those the schema does not know stay. */
+export function completeAttributes(op: OpDef, attributes: Attributes, place: Place): Attributes {
+  const out: Record<string, AttributeValue | undefined> = { ...attributes };
+  for (const [name, spec] of Object.entries(op.attributes)) {
+    const given = out[name];
+    if (given === undefined) {
+      if (spec.default !== undefined) out[name] = spec.default;
+      else if (spec.required) fail("OF3003", `${op.type} needs its attribute '${name}'`, { place: { ...place, field: name } });
+    } else if (!hasKind(given, spec.type)) {
+      fail("OF3004", `${op.type}: attribute '${name}' must be of kind ${spec.type}, got ${kindOf(given)}`, { place: { ...place, field: name } });
+    }
+  }
+  return out;
+}
+
+/** Whether an attribute value is of the kind a schema names. */
+export function hasKind(value: AttributeValue, kind: AttributeSpec["type"]): boolean {
+  switch (kind) {
+    case "int": return typeof value === "number" && Number.isInteger(value);
+    case "float": return typeof value === "number";
+    case "string": return typeof value === "string";
+    case "ints": return isList(value) && value.every((x) => typeof x === "number" && Number.isInteger(x));
+    case "floats": return isList(value) && value.every((x) => typeof x === "number");
+    case "strings": return isList(value) && value.every((x) => typeof x === "string");
+    case "tensor": return isTensor(value);
+    case "graph": return value instanceof Graph;
+  }
+}
+
+const isList = (value: AttributeValue): value is readonly number[] | readonly string[] => Array.isArray(value);
+const isTensor = (value: AttributeValue): value is Tensor => typeof value === "object" && !isList(value) && !(value instanceof Graph);
+
+function kindOf(value: AttributeValue): string {
+  if (typeof value === "number") return Number.isInteger(value) ? "int" : "float";
+  if (typeof value === "string") return "string";
+  if (isList(value)) return value.length && typeof value[0] === "string" ? "strings" : "ints or floats";
+  return value instanceof Graph ? "graph" : "tensor";
+}
