@@ -24,6 +24,8 @@ export interface Value {
   readonly default?: Tensor;
   /** Uses as node inputs, in this graph and in subgraphs nested in it. */
   readonly uses: readonly Use[];
+  /** The graphs that return it (its own, or nested ones that capture it), once per place in their outputs. */
+  readonly resultOf: readonly Graph[];
 }
 
 export interface Node {
@@ -37,9 +39,40 @@ export interface Node {
   readonly origins: readonly string[];
 }
 
+/** A value with its use list, kept as a set so that adding and dropping a use takes constant time. */
+class GraphValue implements Value {
+  name: string;
+  type: TypeInfo;
+  producer?: { readonly node: Node; readonly index: number };
+  readonly graph: Graph;
+  constant?: Tensor;
+  default?: Tensor;
+  readonly users = new Set<Use>();
+  readonly returns: Graph[] = [];
+  #uses: readonly Use[] | undefined;
+
+  constructor(name: string, type: TypeInfo, graph: Graph) {
+    this.name = name;
+    this.type = type;
+    this.graph = graph;
+  }
+  get uses(): readonly Use[] { return (this.#uses ??= [...this.users]); }
+  get resultOf(): readonly Graph[] { return this.returns; }
+  addUse(use: Use): void { this.users.add(use); this.#uses = undefined; }
+  dropUse(use: Use): void { this.users.delete(use); this.#uses = undefined; }
+}
+
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-type MutableValue = Mutable<Omit<Value, "uses">> & { uses: Use[] };
-type MutableNode = Omit<Mutable<Node>, "inputs" | "outputs"> & { inputs: (Value | undefined)[]; outputs: Value[] };
+/** A node with one use record per input, and its neighbours in the graph's order. */
+interface GraphNode extends Mutable<Omit<Node, "inputs" | "outputs">> {
+  inputs: (Value | undefined)[];
+  outputs: Value[];
+  useOf: (Use | undefined)[];
+  previous: GraphNode | undefined;
+  next: GraphNode | undefined;
+}
+const mutable = (value: Value): GraphValue => value as GraphValue;
+const linked = (node: Node): GraphNode => node as GraphNode;
 
 export interface NodeSpec {
   readonly op: OpDef;
@@ -56,26 +89,38 @@ export class Graph {
   readonly name: string;
   /** The graph whose values this one may capture. */
   readonly parent: Graph | undefined;
-  readonly #nodes = new Set<Node>();
+  #first: GraphNode | undefined;
+  #last: GraphNode | undefined;
+  #count = 0;
+  #list: readonly Node[] | undefined;
   readonly #inputs: Value[] = [];
   readonly #outputs: Value[] = [];
+  /** Names of values, and of nodes: two name spaces, each shared with the graphs around and inside. */
   readonly #names: Set<string>;
+  readonly #nodeNames: Set<string>;
   #counter = { n: 0 };
 
   constructor(name = "main", parent?: Graph) {
     this.name = name;
     this.parent = parent;
     this.#names = parent ? parent.#names : new Set();
+    this.#nodeNames = parent ? parent.#nodeNames : new Set();
     if (parent) this.#counter = parent.#counter;
   }
 
   /** Nodes in an order where producers come before consumers, as long as `sort` has run since the last insertion out of order. */
-  get nodes(): readonly Node[] { return [...this.#nodes]; }
-  get nodeCount(): number { return this.#nodes.size; }
+  get nodes(): readonly Node[] {
+    if (this.#list) return this.#list;
+    const list: Node[] = [];
+    for (let node = this.#first; node; node = node.next) list.push(node);
+    return (this.#list = list);
+  }
+  get nodeCount(): number { return this.#count; }
   get inputs(): readonly Value[] { return this.#inputs; }
   /** The same value may stand more than once. */
   get outputs(): readonly Value[] { return this.#outputs; }
-  has(node: Node): boolean { return this.#nodes.has(node); }
+  /** Whether the node is in this graph and not erased. */
+  has(node: Node): boolean { return node.graph === this && (this.#first === node || linked(node).previous !== undefined); }
 
   addInput(name: string, type: TypeInfo, defaultValue?: Tensor): Value {
     const value = this.#value(name, type);
@@ -90,71 +135,80 @@ export class Graph {
   }
   /** Removes a graph input that nothing uses. */
   removeInput(value: Value): void {
-    invariant(value.uses.length === 0 && !this.#outputs.includes(value), `input ${value.name} is used`);
+    invariant(value.uses.length === 0 && value.resultOf.length === 0, `input ${value.name} is used`);
     this.#inputs.splice(this.#inputs.indexOf(value), 1);
   }
-  setOutputs(values: readonly Value[]): void { this.#outputs.splice(0, this.#outputs.length, ...values); }
-  isOutput(value: Value): boolean { return this.#outputs.includes(value); }
+  setOutputs(values: readonly Value[]): void {
+    for (const v of this.#outputs) { const { returns } = mutable(v); returns.splice(returns.indexOf(this), 1); }
+    for (const v of values) mutable(v).returns.push(this);
+    this.#outputs.splice(0, this.#outputs.length, ...values);
+  }
+  isOutput(value: Value): boolean { return value.resultOf.includes(this); }
 
   /** Inserts a node: before `before`, or at the end. */
   insert(spec: NodeSpec, before?: Node): Node {
-    const name = this.#unique(spec.name ?? spec.op.type);
+    const name = this.#unique(spec.name ?? spec.op.type, this.#nodeNames);
     const attributes: Record<string, Attributes[string]> = {};
     for (const [key, a] of Object.entries(spec.op.attributes)) if (a.default !== undefined) attributes[key] = a.default;
     Object.assign(attributes, spec.attributes);
-    const node: MutableNode = { op: spec.op, name, inputs: [...spec.inputs], attributes, outputs: [], graph: this, origins: spec.origins };
+    const node: GraphNode = {
+      op: spec.op, name, inputs: spec.inputs.map(() => undefined), attributes, outputs: [], graph: this, origins: spec.origins,
+      useOf: [], previous: undefined, next: undefined,
+    };
     node.outputs = spec.outputs.map((type, index) => {
       const value = this.#value(spec.outputNames?.[index] ?? `${name}_${index}`, type);
       value.producer = { node, index };
       return value;
     });
-    node.inputs.forEach((v, index) => { if (v) (v as MutableValue).uses.push({ node, index }); });
-    if (before) this.#insertBefore(node, before);
-    else this.#nodes.add(node);
+    spec.inputs.forEach((v, index) => this.setInput(node, index, v));
+    this.#link(node, before && linked(before));
     return node;
   }
 
   /** Makes every use of `old` (also as graph output, here and in nested graphs) a use of `by`. */
   replaceUses(old: Value, by: Value): void {
     if (old === by) return;
-    for (const use of [...old.uses]) this.setInput(use.node, use.index, by);
-    for (const graph of graphsAround(old)) graph.#outputs.forEach((v, i) => { if (v === old) graph.#outputs[i] = by; });
+    for (const use of old.uses) this.setInput(use.node, use.index, by);
+    for (const graph of new Set(old.resultOf)) graph.setOutputs(graph.outputs.map((v) => (v === old ? by : v)));
   }
   setInput(node: Node, index: number, value: Value | undefined): void {
-    const before = node.inputs[index] as MutableValue | undefined;
+    const { inputs, useOf } = linked(node);
+    const before = inputs[index], use = useOf[index];
     if (before === value) return;
-    if (before) before.uses = before.uses.filter((u) => u.node !== node || u.index !== index);
-    (node as MutableNode).inputs[index] = value;
-    if (value) (value as MutableValue).uses.push({ node, index });
+    if (before && use) mutable(before).dropUse(use);
+    inputs[index] = value;
+    useOf[index] = value && { node, index };
+    if (value) mutable(value).addUse(useOf[index] as Use);
   }
   /** Drops trailing absent inputs, or adds room for more. */
   setInputCount(node: Node, count: number): void {
     for (let i = count; i < node.inputs.length; i++) this.setInput(node, i, undefined);
-    const inputs = (node as MutableNode).inputs;
+    const { inputs } = linked(node);
     inputs.length = Math.min(inputs.length, count);
     while (inputs.length < count) inputs.push(undefined);
   }
-  setAttributes(node: Node, attributes: Attributes): void { (node as MutableNode).attributes = { ...node.attributes, ...attributes }; }
-  setType(value: Value, type: TypeInfo): void { (value as MutableValue).type = type; }
-  addOrigins(node: Node, origins: readonly string[]): void { (node as MutableNode).origins = [...new Set([...node.origins, ...origins])]; }
+  setAttributes(node: Node, attributes: Attributes): void { linked(node).attributes = { ...node.attributes, ...attributes }; }
+  setType(value: Value, type: TypeInfo): void { mutable(value).type = type; }
+  addOrigins(node: Node, origins: readonly string[]): void { linked(node).origins = [...new Set([...node.origins, ...origins])]; }
   /** Gives a value another name (graph outputs keep theirs through rewriting). */
   rename(value: Value, name: string): void {
     this.#names.delete(value.name);
-    (value as MutableValue).name = name;
+    mutable(value).name = name;
     this.#names.add(name);
   }
 
   /** Removes a node none of whose outputs is used. */
   erase(node: Node): void {
-    invariant(node.outputs.every((v) => v.uses.length === 0 && !graphsAround(v).some((g) => g.#outputs.includes(v))), `${node.name} is used`);
+    invariant(node.outputs.every((v) => v.uses.length === 0 && v.resultOf.length === 0), `${node.name} is used`);
     node.inputs.forEach((_, i) => this.setInput(node, i, undefined));
     for (const a of Object.values(node.attributes)) if (a instanceof Graph) a.#clear();
-    this.#nodes.delete(node);
+    this.#unlink(linked(node));
+    this.#nodeNames.delete(node.name);
     for (const v of node.outputs) this.#names.delete(v.name);
   }
   #clear(): void {
-    this.#outputs.length = 0;
-    for (const node of [...this.#nodes].reverse()) this.erase(node);
+    this.setOutputs([]);
+    for (const node of [...this.nodes].reverse()) this.erase(node);
   }
 
   /** Reorders nodes so that producers come first; stable. Throws a cycle's node names as a list when there is one. */
@@ -162,7 +216,7 @@ export class Graph {
     const order = new Set<Node>();
     const open = new Set<Node>();
     const inputsOf = (node: Node): Node[] => dependencies(node, this);
-    for (const root of this.#nodes) {
+    for (const root of this.nodes) {
       if (order.has(root)) continue;
       const stack: { node: Node; next: Node[] }[] = [{ node: root, next: inputsOf(root) }];
       open.add(root);
@@ -176,43 +230,41 @@ export class Graph {
         stack.push({ node: dependency, next: inputsOf(dependency) });
       }
     }
-    this.#nodes.clear();
-    for (const node of order) this.#nodes.add(node);
+    for (const node of this.nodes) this.#unlink(linked(node));
+    for (const node of order) this.#link(linked(node), undefined);
     return undefined;
   }
 
-  /** A name not yet used in this graph, its parents or their subgraphs. */
-  freshName(hint: string): string { return this.#unique(hint); }
+  /** A value name not yet used in this graph, its parents or their subgraphs. */
+  freshName(hint: string): string { return this.#unique(hint, this.#names); }
 
-  #value(name: string | undefined, type: TypeInfo): MutableValue {
-    return { name: this.#unique(name ?? "value"), type, graph: this, uses: [] };
+  #value(name: string | undefined, type: TypeInfo): GraphValue {
+    return new GraphValue(this.#unique(name ?? "value", this.#names), type, this);
   }
-  #unique(hint: string): string {
+  #unique(hint: string, names: Set<string>): string {
     let name = hint;
-    while (this.#names.has(name) || name === "") name = `${hint}__${this.#counter.n++}`;
-    this.#names.add(name);
+    while (names.has(name) || name === "") name = `${hint}__${this.#counter.n++}`;
+    names.add(name);
     return name;
   }
-  #insertBefore(node: Node, before: Node): void {
-    const all = [...this.#nodes];
-    const at = all.indexOf(before);
-    invariant(at >= 0, `${before.name} is not in the graph`);
-    all.splice(at, 0, node);
-    this.#nodes.clear();
-    for (const n of all) this.#nodes.add(n);
+  #link(node: GraphNode, before: GraphNode | undefined): void {
+    invariant(!before || this.has(before), `${before?.name} is not in the graph`);
+    const previous = before ? before.previous : this.#last;
+    node.previous = previous;
+    node.next = before;
+    if (previous) previous.next = node; else this.#first = node;
+    if (before) before.previous = node; else this.#last = node;
+    this.#count++;
+    this.#list = undefined;
+  }
+  #unlink(node: GraphNode): void {
+    if (node.previous) node.previous.next = node.next; else this.#first = node.next;
+    if (node.next) node.next.previous = node.previous; else this.#last = node.previous;
+    node.previous = node.next = undefined;
+    this.#count--;
+    this.#list = undefined;
   }
 }
-
-/** The graphs whose output lists may name this value: its own, and those nested in it that capture it. */
-function graphsAround(value: Value): Graph[] {
-  const out = new Set<Graph>([value.graph]);
-  const visit = (graph: Graph): void => {
-    for (const node of graph.nodes) for (const a of Object.values(node.attributes)) if (a instanceof Graph && !out.has(a)) { out.add(a); visit(a); }
-  };
-  if (hasSubgraphs(value.graph)) visit(value.graph);
-  return [...out];
-}
-const hasSubgraphs = (graph: Graph): boolean => graph.nodes.some((n) => Object.values(n.attributes).some((a) => a instanceof Graph));
 
 /** Subgraphs of a node, by attribute name. */
 export const subgraphs = (node: Node): readonly Graph[] => Object.values(node.attributes).filter((a): a is Graph => a instanceof Graph);
