@@ -1,0 +1,123 @@
+/** Walking and rebuilding expressions and statements. Rebuilding keeps an object whose parts did not change. */
+import { assertNever } from "../core/assert.ts";
+import type { Expr } from "./expr.ts";
+import type { Stmt } from "./stmt.ts";
+
+/** Direct operands, in evaluation order. */
+export function operandsOf(e: Expr): readonly Expr[] {
+  switch (e.kind) {
+    case "const": case "axis": case "dim": case "local": return [];
+    case "load": case "address": return e.indices;
+    case "loadAt": return [e.pointer];
+    case "unary": case "cast": case "bitcast": case "splat": case "extract": case "extend": return [e.a];
+    case "binary": case "shuffle": case "dot": return [e.a, e.b];
+    case "select": return [e.condition, e.a, e.b];
+    case "madd": return [e.a, e.b, e.c];
+    case "lanes": return e.elements;
+    case "reduce": return [e.init, e.body];
+    default: return assertNever(e);
+  }
+}
+
+/** The same operation on mapped operands. */
+export function mapChildren(e: Expr, f: (child: Expr) => Expr): Expr {
+  switch (e.kind) {
+    case "const": case "axis": case "dim": case "local": return e;
+    case "load": case "address": {
+      const indices = mapList(e.indices, f);
+      return indices === e.indices ? e : { ...e, indices };
+    }
+    case "lanes": {
+      const elements = mapList(e.elements, f);
+      return elements === e.elements ? e : { ...e, elements };
+    }
+    case "loadAt": {
+      const pointer = f(e.pointer);
+      return pointer === e.pointer ? e : { ...e, pointer };
+    }
+    case "unary": case "cast": case "bitcast": case "splat": case "extract": case "extend": {
+      const a = f(e.a);
+      return a === e.a ? e : { ...e, a };
+    }
+    case "binary": case "shuffle": case "dot": {
+      const a = f(e.a), b = f(e.b);
+      return a === e.a && b === e.b ? e : { ...e, a, b };
+    }
+    case "select": {
+      const condition = f(e.condition), a = f(e.a), b = f(e.b);
+      return condition === e.condition && a === e.a && b === e.b ? e : { ...e, condition, a, b };
+    }
+    case "madd": {
+      const a = f(e.a), b = f(e.b), c = f(e.c);
+      return a === e.a && b === e.b && c === e.c ? e : { ...e, a, b, c };
+    }
+    case "reduce": {
+      const init = f(e.init), body = f(e.body);
+      return init === e.init && body === e.body ? e : { ...e, init, body };
+    }
+    default: return assertNever(e);
+  }
+}
+function mapList(list: readonly Expr[], f: (child: Expr) => Expr): readonly Expr[] {
+  const mapped = list.map(f);
+  return mapped.every((x, i) => x === list[i]) ? list : mapped;
+}
+
+/** Rewrites bottom-up; an object that occurs several times is rewritten once. */
+export function mapExpr(e: Expr, f: (rebuilt: Expr) => Expr, memo: Map<Expr, Expr> = new Map()): Expr {
+  const known = memo.get(e);
+  if (known) return known;
+  const out = f(mapChildren(e, (c) => mapExpr(c, f, memo)));
+  memo.set(e, out);
+  return out;
+}
+
+/** Calls `visit` once for every distinct object below `e`, operands first. */
+export function visitExpr(e: Expr, visit: (e: Expr) => void, seen: Set<Expr> = new Set()): void {
+  if (seen.has(e)) return;
+  seen.add(e);
+  for (const c of operandsOf(e)) visitExpr(c, visit, seen);
+  visit(e);
+}
+
+/** The expressions a statement holds itself, not those of nested statements. */
+export function expressionsOf(s: Stmt): readonly Expr[] {
+  switch (s.kind) {
+    case "for": return [s.begin, s.end];
+    case "block": return [];
+    case "let": case "assign": case "accumulate": return [s.value];
+    case "store": return [...s.indices, s.value];
+    case "storeAt": return [s.pointer, s.value];
+    case "if": return [s.condition];
+    default: return assertNever(s);
+  }
+}
+
+/** The statements directly inside a statement. */
+export function bodiesOf(s: Stmt): readonly Stmt[] {
+  switch (s.kind) {
+    case "for": return [s.body];
+    case "block": return s.body;
+    case "if": return s.else ? [s.then, s.else] : [s.then];
+    default: return [];
+  }
+}
+
+/** Every statement, outermost first. */
+export function visitStmt(s: Stmt, visit: (s: Stmt) => void): void {
+  visit(s);
+  for (const child of bodiesOf(s)) visitStmt(child, visit);
+}
+
+/** The same statement with every expression in it mapped. */
+export function mapStmtExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
+  switch (s.kind) {
+    case "for": return { ...s, begin: f(s.begin), end: f(s.end), body: mapStmtExprs(s.body, f) };
+    case "block": return { kind: "block", body: s.body.map((child) => mapStmtExprs(child, f)) };
+    case "let": case "assign": case "accumulate": return { ...s, value: f(s.value) };
+    case "store": return { ...s, indices: s.indices.map(f), value: f(s.value) };
+    case "storeAt": return { ...s, pointer: f(s.pointer), value: f(s.value) };
+    case "if": return { ...s, condition: f(s.condition), then: mapStmtExprs(s.then, f), ...(s.else ? { else: mapStmtExprs(s.else, f) } : {}) };
+    default: return assertNever(s);
+  }
+}
