@@ -132,6 +132,8 @@ export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
   anchor?(inputs: InputsOf<I, AnchorOperand>, attributes: AttributesOf<S>, context: LowerContext): Anchor;
   /** Whole-buffer kernels that element functions cannot say (recurrences): the structure over the operands' buffers and these output buffers. */
   whole?(inputs: InputsOf<I, AnchorOperand>, attributes: AttributesOf<S>, outputs: readonly (Buffer | undefined)[]): Structure;
+  /** Whether `lower`, `anchor` or `whole` can say this node; one for which it answers false runs on the host. Absent: always. */
+  lowerable?(inputs: InputsOf<I, TypeInfo>, attributes: AttributesOf<S>, context: LowerContext): boolean;
   /** Rewrites a spelling of an older opset to the form defined here. */
   read?(node: Spelling, opset: number): Spelling;
   /** Spells a node of this form for an older opset; undefined where that opset cannot say it. */
