@@ -1,0 +1,44 @@
+/** Transposed convolution: the gradient of Conv with respect to its input, as an operator. */
+import type { TypeInfo } from "../graph/op.ts";
+import { defineOp, optional } from "../graph/op.ts";
+import { add, computeScalar } from "../kernel/expr.ts";
+import { ConvTranspose as evaluate } from "../evaluate/conv.ts";
+import { anchorConvolution, checkBias, checkWeights, convolutionAttributes, convolutionSum, plainElements, transposedWindowsOf, type Convolution, type TransposedOptions } from "./convolution.ts";
+
+function convolutionOf(x: TypeInfo, w: TypeInfo, options: TransposedOptions): Convolution {
+  const [c, channels, ...kernel] = w.shape as readonly number[];
+  return {
+    transposed: true, groups: options.group, inputChannels: (c ?? 1) / options.group, channels: channels ?? 1,
+    windows: transposedWindowsOf(x.shape.slice(2), kernel, options),
+  };
+}
+
+export const ConvTranspose = defineOp({
+  type: "ConvTranspose",
+  domain: "",
+  since: 11,
+  inputs: { X: "required", W: "required", B: "optional" },
+  attributes: { ...convolutionAttributes, output_padding: optional("ints"), output_shape: optional("ints") },
+  fusionKind: "contraction",
+  infer({ X, W, B }, attributes, context) {
+    const [c = 0, channels = 0, ...kernel] = checkWeights(X, W, attributes, context);
+    const inputs = X.shape[1] ?? 0;
+    if (typeof inputs === "number" && inputs !== c) context.fail("OF3011", `input has ${inputs} channels, weights ask for ${c}`);
+    if (c % attributes.group !== 0) context.fail("OF3011", `${c} input channels do not divide into ${attributes.group} groups`);
+    checkBias(B, channels * attributes.group, context);
+    const windows = transposedWindowsOf(X.shape.slice(2), kernel, attributes);
+    return [{ dtype: X.dtype, shape: [X.shape[0] ?? 1, channels * attributes.group, ...windows.map((w) => w.output)] }];
+  },
+  evaluate,
+  lower: ({ X, W, B }, attributes) => {
+    const c = convolutionOf(X, W, attributes);
+    return [(...indices) => {
+      const sum = convolutionSum(c, X, W, plainElements, indices);
+      const [, filter] = indices;
+      return B && filter ? add(sum, B.at(filter)) : sum;
+    }];
+  },
+  anchor: ({ X, W, B }, attributes) =>
+    anchorConvolution(convolutionOf(X, W, attributes), X, W, computeScalar(X.dtype), plainElements, undefined,
+      (accumulator, filter) => (B ? add(accumulator, B.at(filter)) : accumulator)),
+});
