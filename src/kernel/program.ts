@@ -3,10 +3,12 @@
  * scheduling rewrite its kernels, planning gives storages their addresses, emission turns it into code.
  */
 import type { Dim } from "../core/dim.ts";
-import type { DType } from "../core/dtype.ts";
+import type { PackSpec } from "../core/pack-spec.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Buffer } from "./expr.ts";
 import type { Kernel, Layout } from "./kernel.ts";
+
+export type { PackAxis, PackSpec } from "../core/pack-spec.ts";
 
 /** A block of memory that one or more buffers lie in. Identity is the object. */
 export interface Storage {
@@ -42,22 +44,6 @@ export interface StepOrigin {
 
 export interface ProgramInput { readonly name: string; readonly buffer: Buffer; readonly default?: Tensor }
 export interface ProgramOutput { readonly name: string; readonly buffer: Buffer }
-
-/** How a packed weight is made from its source's row-major elements. Done at compile time, or at load for fed initializers. */
-export type PackSpec =
-  /** The source as it is. */
-  | { readonly kind: "copy" }
-  /**
-   * GEMM panels: source element (k, n) at k·strideK + n·strideN (+ g·strideG); result [G][ceil(N/nr)][K/kStep][nr][kStep] with
-   * zero fill past N and K. kStep is 1 for float, 2 for int8 pairs widened to int16 (`as`).
-   */
-  | { readonly kind: "panels"; readonly groups: number; readonly k: number; readonly n: number; readonly nr: number; readonly kStep: number; readonly strideG: number; readonly strideK: readonly PackAxis[]; readonly strideN: number; readonly as: DType; readonly subtract?: number }
-  /** Any permutation: result shape and, per result axis, the source stride. */
-  | { readonly kind: "permute"; readonly shape: readonly number[]; readonly strides: readonly number[] }
-  /** Winograd kernel transform of [M, C, 3, 3] into [ceil(M/nr)][36 or 16][C][nr]. */
-  | { readonly kind: "winograd"; readonly tile: 2 | 4; readonly m: number; readonly c: number; readonly nr: number };
-/** k runs over these axes, outermost first. */
-export interface PackAxis { readonly size: number; readonly stride: number }
 
 /** A weight: what fills its storage. `source` is a constant, or the name of an overridable graph input. */
 export interface Weight {
