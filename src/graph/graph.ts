@@ -197,6 +197,12 @@ export class Graph {
     this.#names.add(name);
   }
 
+  /** Gives a node another name, made unique. */
+  renameNode(node: Node, name: string): void {
+    this.#nodeNames.delete(node.name);
+    linked(node).name = this.#unique(name, this.#nodeNames);
+  }
+
   /** Removes a node none of whose outputs is used. */
   erase(node: Node): void {
     invariant(node.outputs.every((v) => v.uses.length === 0 && v.resultOf.length === 0), `${node.name} is used`);

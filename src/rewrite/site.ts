@@ -24,3 +24,15 @@ export interface Refusal {
   readonly reason: string;
   readonly remedy: string;
 }
+
+/** Leaves out refusals that no longer matter: all their nodes take part in one rewrite or region that fired. */
+export function withoutMoot(sites: readonly Site[]): Site[] {
+  const firedAt = new Map<string, ReadonlySet<string>[]>();
+  for (const site of sites) {
+    if (site.outcome !== "fired") continue;
+    const nodes = new Set(site.nodes);
+    for (const n of nodes) firedAt.set(n, [...(firedAt.get(n) ?? []), nodes]);
+  }
+  const moot = (site: Site): boolean => (firedAt.get(site.nodes[0] ?? "") ?? []).some((nodes) => site.nodes.every((n) => nodes.has(n)));
+  return sites.filter((site) => site.outcome === "fired" || !moot(site));
+}

@@ -1,0 +1,29 @@
+/** Joining two descriptions of the same value: what either knows, the other may use. */
+import { invariant } from "../core/assert.ts";
+import { dimEqual, formatShape, type Dim } from "../core/dim.ts";
+import type { TypeInfo } from "./op.ts";
+
+/**
+ * What is known when both `declared` and `inferred` describe a value. A number beats a symbol; of two different
+ * symbolic sizes the inferred one stays, since it is said in terms of the graph's inputs. Dtypes and ranks must agree.
+ */
+export function refineType(declared: TypeInfo, inferred: TypeInfo): TypeInfo {
+  invariant(declared.dtype === inferred.dtype && declared.shape.length === inferred.shape.length,
+    `${declared.dtype}${formatShape(declared.shape)} and ${inferred.dtype}${formatShape(inferred.shape)} describe one value`);
+  const shape = inferred.shape.map((d, i) => refineDim(declared.shape[i] ?? d, d));
+  const elements = refineElements(declared.elements, inferred.elements);
+  const constant = inferred.constant ?? declared.constant;
+  return { dtype: declared.dtype, shape, ...(elements ? { elements } : {}), ...(constant ? { constant } : {}) };
+}
+const refineDim = (declared: Dim, inferred: Dim): Dim => (typeof inferred !== "number" && typeof declared === "number" ? declared : inferred);
+function refineElements(declared: readonly Dim[] | undefined, inferred: readonly Dim[] | undefined): readonly Dim[] | undefined {
+  if (!declared || !inferred) return inferred ?? declared;
+  return inferred.map((e, i) => refineDim(declared[i] ?? e, e));
+}
+
+/** Whether two descriptions say the same. */
+export function sameType(a: TypeInfo, b: TypeInfo): boolean {
+  const same = (x: readonly Dim[] | undefined, y: readonly Dim[] | undefined): boolean =>
+    x === y || (x !== undefined && y !== undefined && x.length === y.length && x.every((d, i) => dimEqual(d, y[i] ?? -1)));
+  return a.dtype === b.dtype && a.constant === b.constant && same(a.shape, b.shape) && same(a.elements, b.elements);
+}

@@ -1,0 +1,250 @@
+/**
+ * Applies rules to a graph and its subgraphs until none fires: a worklist of nodes, rules indexed by the operator of
+ * their root, and after each rewrite the consumers near it once more, so that the work grows with the graph and not
+ * with its square. Every candidate site leaves one record. Fuel bounds the rewrites for bisection; a watchdog stops
+ * rules that undo each other.
+ */
+import { invariant } from "../core/assert.ts";
+import { fail } from "../core/diagnostic.ts";
+import { symbol } from "../core/dim.ts";
+import type { Tensor } from "../core/tensor.ts";
+import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
+import { inferNode } from "../graph/infer-node.ts";
+import type { Attributes, OpDef } from "../graph/op.ts";
+import { refineType } from "../graph/refine.ts";
+import { hasSideEffects, matchAt, originsOf, type Match } from "./match.ts";
+import { depthOf } from "./pattern.ts";
+import { isRefusal, refuse, type Editor, type InsertOptions, type Rule, type Verdict } from "./rule.ts";
+import type { Refusal, Site } from "./site.ts";
+
+export interface RuleSite {
+  readonly root: Node;
+  /** Matched nodes in data-flow order. */
+  readonly nodes: readonly Node[];
+  /** Names of the original nodes they stand for. */
+  readonly origins: readonly string[];
+}
+export interface ApplyOptions {
+  /** Whether a rule may fire at a site; `true`, or why not. Default: always. */
+  readonly isEnabled?: (rule: Rule, site: RuleSite) => Verdict | boolean;
+  /** Whether rules that approximate may fire. Default false. */
+  readonly allowApproximate?: boolean;
+  /** At most so many rewrites. Default: no bound. */
+  readonly fuel?: number;
+  /** Called after every rewrite; throws when the graph is broken. */
+  readonly verify?: (graph: Graph, rule: Rule) => void;
+}
+export interface ApplyResult {
+  /** One record per rule and root, in order of first sight. */
+  readonly sites: readonly Site[];
+  readonly rewrites: number;
+  /** Nodes removed less nodes inserted, by all rewrites. */
+  readonly nodesSaved: number;
+}
+
+/** Applies `rules` to a fixpoint: first those that recognise, then those that fold. */
+export function applyRules(graph: Graph, rules: readonly Rule[], options: ApplyOptions = {}): ApplyResult {
+  const run = new Driver(graph, options);
+  for (const stage of ["recognise", "fold"] as const) run.stage(rules.filter((r) => (r.stage ?? "fold") === stage));
+  return run.result();
+}
+
+type RulesByRoot = ReadonlyMap<OpDef, readonly Rule[]>;
+
+class Driver {
+  readonly #graph: Graph;
+  readonly #options: ApplyOptions;
+  /** By root and rule. */
+  readonly #sites = new Map<Node, Map<Rule, Site>>();
+  readonly #limit: number;
+  #rewrites = 0;
+  #saved = 0;
+
+  constructor(graph: Graph, options: ApplyOptions) {
+    this.#graph = graph;
+    this.#options = options;
+    this.#limit = 1000 + 20 * allNodes(graph).length;
+  }
+
+  /** Sweeps over the graph until a sweep changes nothing; nearly all work happens in the first. */
+  stage(rules: readonly Rule[]): void {
+    if (rules.length === 0) return;
+    const byRoot = indexByRoot(rules);
+    const reach = Math.max(...rules.map((r) => depthOf(r.match)));
+    for (let before = -1; before !== this.#rewrites;) {
+      before = this.#rewrites;
+      const queue = new Set(allNodes(this.#graph));
+      for (const node of queue) {
+        queue.delete(node);
+        if (!node.graph.has(node)) continue;
+        for (const near of this.#visit(node, byRoot, reach)) { queue.delete(near); queue.add(near); }
+      }
+    }
+  }
+
+  result(): ApplyResult {
+    return { sites: [...this.#sites.values()].flatMap((byRule) => [...byRule.values()]), rewrites: this.#rewrites, nodesSaved: this.#saved };
+  }
+
+  /** Tries the rules at one root. Returns the nodes to look at again. */
+  #visit(root: Node, byRoot: RulesByRoot, reach: number): Iterable<Node> {
+    for (const rule of byRoot.get(root.op) ?? []) {
+      const found = matchAt(rule.match, root);
+      if (!found) { this.#forget(root, rule); continue; }
+      if (found.kind === "near-miss") { this.#record(root, rule, found.nodes, found.refusal); continue; }
+      if (this.#rewrites >= (this.#options.fuel ?? Infinity)) return [];
+      const site: RuleSite = { root, nodes: found.nodes, origins: originsOf(found.nodes) };
+      const refusal = this.#refusal(rule, found, site);
+      if (refusal) { this.#record(root, rule, found.nodes, refusal); continue; }
+      const done = this.#rewrite(rule, found, site);
+      if (isRefusal(done)) { this.#record(root, rule, found.nodes, done); continue; }
+      return nearby(done, reach);
+    }
+    return [];
+  }
+
+  #refusal(rule: Rule, match: Match, site: RuleSite): Refusal | undefined {
+    for (const guard of rule.where ?? []) {
+      const verdict = guard(match.bindings, site.root);
+      if (verdict !== true) return verdict;
+    }
+    if (rule.numerics.kind === "approximates" && !this.#options.allowApproximate)
+      return refuse("approximate", rule.numerics.why, "allow it with --allow_approximate");
+    const enabled = this.#options.isEnabled?.(rule, site) ?? true;
+    if (isRefusal(enabled)) return enabled;
+    return enabled ? undefined : refuse("switched-off", `the rule ${rule.name} is switched off here`, `switch ${rule.name} on`);
+  }
+
+  /** Carries out a rewrite. Returns the values around which the graph has changed, or why nothing was done. */
+  #rewrite(rule: Rule, match: Match, site: RuleSite): readonly Value[] | Refusal {
+    const { root } = site;
+    const { graph } = root;
+    const old = root.outputs[rule.match.output];
+    invariant(old, `${root.name} has no output ${rule.match.output}`);
+    const editor = new SiteEditor(site);
+    const by = rule.rewrite(match.bindings, editor);
+    if (isRefusal(by)) {
+      invariant(editor.inserted.length === 0, `rule ${rule.name} refused after inserting nodes`);
+      return by;
+    }
+    const fresh = editor.inserted.some((n) => n.outputs.includes(by));
+    if (!fresh && !canReturn(by, old))
+      return refuse("graph-output", `'${old.name}' is a graph output and would become '${by.name}', which has a name of its own`, `remove '${old.name}' from the graph's outputs`);
+    const keepName = fresh || old.resultOf.some((g) => g.parent === undefined);
+    const { name } = old;
+    graph.setType(by, refineType(old.type, by.type));
+    graph.replaceUses(old, by);
+    const around = new Set<Value>(editor.inserted.flatMap((n) => n.outputs));
+    const erased = eraseDead([...site.nodes].reverse(), around);
+    if (keepName && !graph.has(root)) graph.rename(by, name);
+    editor.settleNames();
+    this.#fired(rule, site, erased - editor.inserted.length);
+    this.#options.verify?.(this.#graph, rule);
+    around.add(by);
+    return [...around];
+  }
+
+  #fired(rule: Rule, site: RuleSite, nodesSaved: number): void {
+    this.#rewrites++;
+    this.#saved += nodesSaved;
+    this.#put(site.root, rule, { kind: "rule", name: rule.name, at: site.root.name, nodes: site.origins, outcome: "fired", nodesSaved });
+    if (this.#rewrites > this.#limit)
+      fail("OF4001", `the fusion rules do not settle: ${this.#rewrites} rewrites, the last by ${rule.name}`, { place: { node: site.root.name }, hint: `switch ${rule.name} off and report the model` });
+  }
+
+  #record(root: Node, rule: Rule, nodes: readonly Node[], refusal: Refusal): void {
+    this.#put(root, rule, { kind: "rule", name: rule.name, at: root.name, nodes: originsOf(nodes), outcome: "refused", ...refusal });
+  }
+  #put(root: Node, rule: Rule, site: Site): void {
+    const byRule = this.#sites.get(root) ?? new Map<Rule, Site>();
+    byRule.set(rule, site);
+    this.#sites.set(root, byRule);
+  }
+  /** A root that no longer is a near miss, because something around it changed. */
+  #forget(root: Node, rule: Rule): void { this.#sites.get(root)?.delete(rule); }
+}
+
+class SiteEditor implements Editor {
+  readonly graph: Graph;
+  readonly root: Node;
+  readonly origins: readonly string[];
+  readonly inserted: Node[] = [];
+  readonly #wanted: string[] = [];
+
+  constructor(site: RuleSite) {
+    this.graph = site.root.graph;
+    this.root = site.root;
+    this.origins = site.origins;
+  }
+
+  insert(op: OpDef, inputs: readonly (Value | undefined)[], attributes: Attributes = {}, options: InsertOptions = {}): Value {
+    const name = options.name ?? this.root.name;
+    const outputs = inferNode(op, inputs, attributes, options.outputCount ?? 1, {
+      place: { node: name },
+      fresh: (hint) => symbol(this.graph.freshName(`${name}.${hint}`)),
+    });
+    const node = this.graph.insert({ op, inputs, attributes, outputs, name, origins: options.origins ?? this.origins }, this.root);
+    this.inserted.push(node);
+    this.#wanted.push(name);
+    const [first] = node.outputs;
+    invariant(first, `${op.type} has no outputs`);
+    return first;
+  }
+  constant(tensor: Tensor, hint: string): Value { return this.graph.addConstant(tensor, hint); }
+  /** Gives the new nodes the names they asked for, which erased nodes have now left. */
+  settleNames(): void { this.inserted.forEach((node, i) => this.graph.renameNode(node, this.#wanted[i] ?? node.name)); }
+}
+
+/**
+ * Whether `by` may stand for `old` where graphs return `old`: it is computed in the same graph, and has no name of
+ * its own to keep as an input or another output. (A subgraph does not return what it captures.)
+ */
+export const canReturn = (by: Value, old: Value): boolean =>
+  old.resultOf.length === 0 || (by.graph === old.graph && by.resultOf.length === 0 && (by.producer !== undefined || by.constant !== undefined));
+
+/**
+ * Erases those of `nodes` (consumers first) that nothing uses, and then what fed only them. What they read is added
+ * to `around`. Returns how many nodes are gone.
+ */
+function eraseDead(nodes: readonly Node[], around: Set<Value>): number {
+  let count = 0;
+  const stack = [...nodes].reverse();
+  for (let node = stack.pop(); node; node = stack.pop()) {
+    if (!node.graph.has(node) || hasSideEffects(node) || node.outputs.some((v) => v.uses.length || v.resultOf.length)) continue;
+    const read = node.inputs.filter((v): v is Value => v !== undefined);
+    count += 1 + subgraphs(node).reduce((n, g) => n + allNodes(g).length, 0);
+    node.graph.erase(node);
+    for (const v of read) {
+      around.add(v);
+      if (v.producer) stack.push(v.producer.node);
+    }
+  }
+  return count;
+}
+
+/** Producers of the values, and consumers up to `reach` steps away. */
+function nearby(values: readonly Value[], reach: number): Set<Node> {
+  const out = new Set<Node>();
+  for (const v of values) if (v.producer) out.add(v.producer.node);
+  let front: readonly Value[] = values;
+  for (let step = 0; step < reach && front.length; step++) {
+    const next: Value[] = [];
+    for (const v of front) {
+      if (v.constant) continue;
+      for (const use of v.uses) if (!out.has(use.node)) { out.add(use.node); next.push(...use.node.outputs); }
+    }
+    front = next;
+  }
+  return out;
+}
+
+function indexByRoot(rules: readonly Rule[]): RulesByRoot {
+  const out = new Map<OpDef, Rule[]>();
+  for (const rule of rules) for (const op of rule.match.ops) out.set(op, [...(out.get(op) ?? []), rule]);
+  return out;
+}
+
+/** Every node, subgraphs' nodes included. */
+export function allNodes(graph: Graph): Node[] {
+  return graph.nodes.flatMap((n) => [n, ...subgraphs(n).flatMap(allNodes)]);
+}
