@@ -1,0 +1,202 @@
+/**
+ * GraphProto → Graph. Nodes are put in order, calls of model-local functions are replaced by the functions' bodies (as
+ * names of values in scopes of their own), old spellings are brought to the newest form, and types are inferred on the
+ * way. Values and nodes of the main graph keep their names; those of subgraphs and functions give way.
+ */
+import { present } from "../core/assert.ts";
+import { fail, type Diagnostic } from "../core/diagnostic.ts";
+import type { Tensor } from "../core/tensor.ts";
+import { Graph, type Value } from "../graph/graph.ts";
+import { inferNode } from "../graph/infer-node.ts";
+import type { Attributes, AttributeValue, OpDef, Spelling, SpellingInput } from "../graph/op.ts";
+import { attributeKind, readAttribute } from "./attribute-proto.ts";
+import { readConstant } from "./constant-node.ts";
+import type { ExternalFiles } from "./external-data.ts";
+import { domainOf, readOpsets, type Operators, type Opsets } from "./operators.ts";
+import { nameNodes, orderNodes, type NamedNode } from "./order.ts";
+import { AttributeProto_AttributeType as Kind, type AttributeProto, type FunctionProto, type GraphProto } from "./schema/onnx_pb.ts";
+import { readSubgraphs } from "./subgraph-reader.ts";
+import type { Symbols } from "./symbols.ts";
+import { readTensor } from "./tensor-proto.ts";
+
+/** What the whole reading of a model shares. */
+export interface ReadState {
+  readonly operators: Operators;
+  readonly files: ExternalFiles;
+  readonly symbols: Symbols;
+  /** Names of the main graph's values, which nested ones avoid. */
+  readonly mainNames: ReadonlySet<string>;
+  /** Names of nodes so far, with the types the file gives them. */
+  readonly nodeTypes: Map<string, string>;
+  readonly warnings: Diagnostic[];
+}
+
+/** Values by the names a file uses for them; names of subgraphs hide those around them. */
+export class Scope {
+  readonly #values = new Map<string, Value>();
+  readonly #around: Scope | undefined;
+  constructor(around?: Scope) { this.#around = around; }
+  get(name: string): Value | undefined { return this.#values.get(name) ?? this.#around?.get(name); }
+  set(name: string, value: Value): void { this.#values.set(name, value); }
+  names(): ReadonlySet<string> { return new Set(this.#values.keys()); }
+}
+
+/** Where nodes are read: into which graph, under which names. */
+export interface Body {
+  readonly graph: Graph;
+  readonly scope: Scope;
+  readonly opsets: Opsets;
+  /** Put before names: the call through which a function's body is read. */
+  readonly prefix: string;
+  /** Attributes of the call, which the body's may refer to. */
+  readonly references: ReadonlyMap<string, GivenAttribute>;
+  /** Inputs of the function that the call leaves out. */
+  readonly absent: ReadonlySet<string>;
+  /** Names that results of a function's body have outside. */
+  readonly resultNames: ReadonlyMap<string, string>;
+}
+
+/** An attribute under its name, where it was written. */
+interface GivenAttribute { readonly name: string; readonly proto: AttributeProto; readonly body: Body }
+
+/** Adds a graph's initializers that are not there as inputs yet, as constants. */
+export function readInitializers(proto: GraphProto, body: Body, state: ReadState): void {
+  const sparse = proto.sparseInitializer[0];
+  if (sparse) fail("OF2012", `initializer '${sparse.values?.name ?? ""}' is sparse, which is not supported`, { place: { value: sparse.values?.name ?? "" }, hint: "store it as a dense tensor" });
+  const own = body.scope.names();
+  const seen = new Set<string>();
+  for (const t of proto.initializer) {
+    if (seen.has(t.name)) fail("OF2021", `initializer '${t.name}' is given twice`, { place: { value: t.name } });
+    seen.add(t.name);
+    if (!own.has(t.name)) addConstant(readTensor(t, state.files), t.name, body, state);
+  }
+}
+
+function addConstant(tensor: Tensor, name: string, body: Body, state: ReadState): void {
+  body.scope.set(name, body.graph.addConstant(tensor, displayName(name, body, state)));
+}
+
+/** Reads nodes, in an order of their own making, into the body. */
+export function readNodes(nodes: readonly NamedNode[], body: Body, state: ReadState): void {
+  for (const node of orderNodes(nodes, body.scope.names(), (name) => body.absent.has(name) || body.scope.get(name) !== undefined)) readNode(node, body, state);
+}
+
+function readNode(node: NamedNode, body: Body, state: ReadState): void {
+  const { proto } = node;
+  const callee = state.operators.function(proto);
+  if (callee) return readCall(node, callee, body, state);
+  const name = nodeName(node, proto.opType, body, state);
+  const attributes = proto.attribute.flatMap((a) => resolve(a, body));
+  if (proto.opType === "Constant" && domainOf(proto.domain) === "")
+    return addConstant(readConstant(attributes, state.files, { node: name }), present(proto.output[0], "a Constant's output"), body, state);
+
+  const inputs = withoutTrailing(proto.input.map((n) => (body.absent.has(n) ? "" : n)));
+  const outputs = withoutTrailing(proto.output);
+  const written: Record<string, AttributeValue> = {};
+  for (const a of attributes) if (!isGraph(a.proto)) written[a.name] = readAttribute(a.proto, state.files, { node: name });
+  const graphs = attributes.filter((a) => isGraph(a.proto));
+  Object.assign(written, readSubgraphs(proto.opType, name, inputs.map((n) => (n === "" ? undefined : valueOf(n, body, name))), written,
+    graphs.map((a) => ({ name: a.name, proto: present(a.proto.g, "a graph attribute's graph"), body: { ...a.body, graph: body.graph } })), state));
+
+  const spelling = respell({
+    type: proto.opType, domain: domainOf(proto.domain), attributes: written,
+    inputs: inputs.map((n) => (n === "" ? undefined : spelledInput(n, valueOf(n, body, name)))),
+  }, body, state, name);
+  const { op } = spelling;
+  const values = spelling.inputs.map((i, index) => {
+    if (!i) return undefined;
+    return "literal" in i ? body.graph.addConstant(i.literal, `${name}_${Object.keys(op.inputs)[index] ?? index}`) : valueOf(i.value, body, name);
+  });
+  const known = knownAttributes(op, spelling.attributes, name, state);
+  const types = inferNode(op, values, known, outputs.length, { place: { node: name }, fresh: (hint) => state.symbols.fresh(`${name}_${hint}`) });
+  const made = body.graph.insert({
+    op, inputs: values, attributes: known, outputs: types, name, origins: [name],
+    outputNames: outputs.map((n) => (n === "" ? undefined : displayName(n, body, state))),
+  });
+  outputs.forEach((n, i) => { if (n !== "") body.scope.set(n, present(made.outputs[i], "an output")); });
+}
+
+/** Replaces a call by the function's body. */
+function readCall(node: NamedNode, callee: FunctionProto, body: Body, state: ReadState): void {
+  const { proto, name } = node;
+  const prefix = `${body.prefix}${name}/`;
+  const scope = new Scope();
+  const absent = new Set<string>();
+  callee.input.forEach((formal, i) => {
+    const actual = proto.input[i];
+    if (actual === undefined || actual === "" || body.absent.has(actual)) absent.add(formal);
+    else scope.set(formal, valueOf(actual, body, name));
+  });
+  const references = new Map(callee.attributeProto.map((a) => [a.name, { name: a.name, proto: a, body }]));
+  for (const a of proto.attribute) for (const given of resolve(a, body)) references.set(a.name, given);
+  const resultNames = new Map<string, string>();
+  callee.output.forEach((formal, i) => {
+    const actual = proto.output[i];
+    if (actual !== undefined && actual !== "") resultNames.set(formal, displayName(actual, body, state));
+  });
+  const inner: Body = { graph: body.graph, scope, opsets: readOpsets(callee.opsetImport), prefix, references, absent, resultNames };
+  readNodes(nameNodes(callee.node), inner, state);
+  callee.output.forEach((formal, i) => {
+    const actual = proto.output[i];
+    if (actual !== undefined && actual !== "") body.scope.set(actual, valueOf(formal, inner, name));
+  });
+}
+
+/** An attribute with its reference to the call's attributes followed; none where the call does not give it. */
+function resolve(a: AttributeProto, body: Body): GivenAttribute[] {
+  if (a.refAttrName === "") return [{ name: a.name, proto: a, body }];
+  const given = body.references.get(a.refAttrName);
+  return given ? [{ ...given, name: a.name }] : [];
+}
+
+const isGraph = (a: AttributeProto): boolean => attributeKind(a) === Kind.GRAPH;
+
+const spelledInput = (name: string, value: Value): SpellingInput => (value.constant ? { value: name, constant: value.constant } : { value: name });
+
+/** The node in the newest form, with the operator that then defines it (Upsample becomes Resize). */
+function respell(node: Spelling, body: Body, state: ReadState, name: string): Spelling & { op: OpDef } {
+  const opset = body.opsets.get(node.domain) ?? 1;
+  const written = operatorOf(node, state, name);
+  const spelling = written.read ? written.read(node, opset) : node;
+  return { ...spelling, op: spelling.type === node.type && spelling.domain === node.domain ? written : operatorOf(spelling, state, name) };
+}
+
+function operatorOf(node: Spelling, state: ReadState, name: string): OpDef {
+  return state.operators.operator(node.type, node.domain) ?? fail("OF2004", `operator ${node.type} is not supported`, { place: { node: name } });
+}
+
+/** Drops attributes that the operator does not know, with a warning. */
+function knownAttributes(op: OpDef, attributes: Attributes, name: string, state: ReadState): Attributes {
+  const known: Record<string, AttributeValue | undefined> = {};
+  for (const [key, value] of Object.entries(attributes)) {
+    if (Object.hasOwn(op.attributes, key)) known[key] = value;
+    else if (value !== undefined) state.warnings.push({ code: "OF2052", message: `${op.type} has no attribute '${key}': it is ignored`, place: { node: name, field: key } });
+  }
+  return known;
+}
+
+export function valueOf(name: string, body: Body, node: string): Value {
+  return body.scope.get(name) ?? fail("OF2022", `'${name}' is read by '${node}', but nothing computes it`, { place: { node, value: name } });
+}
+
+/** The name a value gets: the file's own in the main graph, elsewhere one that leaves the main graph's alone. */
+export function displayName(name: string, body: Body, state: ReadState): string {
+  const outside = body.resultNames.get(name);
+  if (outside !== undefined) return outside;
+  const own = body.prefix + name;
+  return (body.prefix !== "" || body.graph.parent) && state.mainNames.has(own) ? `${body.graph.name}/${own}` : own;
+}
+
+function nodeName(node: NamedNode, type: string, body: Body, state: ReadState): string {
+  const wanted = body.prefix + node.name;
+  let name = wanted;
+  for (let i = 1; state.nodeTypes.has(name); i++) name = `${wanted}_${i}`;
+  state.nodeTypes.set(name, type);
+  return name;
+}
+
+function withoutTrailing(names: readonly string[]): readonly string[] {
+  let length = names.length;
+  while (length > 0 && names[length - 1] === "") length--;
+  return names.slice(0, length);
+}

@@ -1,0 +1,23 @@
+/** What a model file says about itself besides its graph. */
+import type { Diagnostic } from "../core/diagnostic.ts";
+import type { Opsets } from "./operators.ts";
+
+export interface ModelInfo {
+  readonly irVersion: number;
+  /** Versions of the operator sets, by domain ("" is ai.onnx). */
+  readonly opsets: Opsets;
+  readonly producerName: string;
+  readonly producerVersion: string;
+  readonly domain: string;
+  readonly modelVersion: number;
+  readonly docString: string;
+  /** The graph's name. */
+  readonly name: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Every node after function inlining, Constants and nodes of subgraphs included. */
+  readonly originalNodes: number;
+  /** The file's operator type of every original node, by the node's name (as in `origins`). */
+  readonly nodeTypes: ReadonlyMap<string, string>;
+  /** What the reader ignored. */
+  readonly warnings: readonly Diagnostic[];
+}

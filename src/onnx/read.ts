@@ -1,0 +1,144 @@
+/**
+ * ONNX file → Graph: the one entry for models from outside. Nothing in the file is believed before it is checked; what
+ * is wrong is reported with a code, by name. Nodes arrive in their newest form with inferred types, in an order where
+ * producers come first.
+ */
+import { present } from "../core/assert.ts";
+import { fail } from "../core/diagnostic.ts";
+import { dimEqual, formatShape, isSymbolic, type Dim } from "../core/dim.ts";
+import type { Tensor } from "../core/tensor.ts";
+import { Graph, type Value } from "../graph/graph.ts";
+import type { OpDef } from "../graph/op.ts";
+import { decodeModel } from "./decode.ts";
+import { ExternalFiles, type ExternalData } from "./external-data.ts";
+import { readInitializers, readNodes, Scope, valueOf, type Body, type ReadState } from "./graph-reader.ts";
+import type { ModelInfo } from "./model-info.ts";
+import { checkOperators, Operators, readOpsets } from "./operators.ts";
+import { nameNodes } from "./order.ts";
+import type { GraphProto, ModelProto, ValueInfoProto } from "./schema/onnx_pb.ts";
+import { Symbols } from "./symbols.ts";
+import { readTensor } from "./tensor-proto.ts";
+import { readType, type DeclaredType } from "./type-proto.ts";
+
+export type ModelSource = Uint8Array | { readonly model: Uint8Array; readonly externalData?: ExternalData };
+
+export interface ReadOptions {
+  /** Initializers that are graph inputs too become constants. */
+  readonly freezeInitializers?: boolean;
+  /** Sizes for the model's named dimensions. */
+  readonly dims?: Readonly<Record<string, number>>;
+  /** Shapes for graph inputs, by name. A symbol in a declared shape takes the size wherever it stands. */
+  readonly inputShapes?: Readonly<Record<string, readonly number[]>>;
+}
+
+export interface ReadModel { readonly graph: Graph; readonly info: ModelInfo }
+
+/** Initializers are constants in files older than this, although they are listed as inputs. */
+const overridableSince = 4n;
+
+/**
+ * Reads a model with the given operators. Fails with OF20xx: all unknown operators and opsets in one error, else the
+ * first thing that is wrong; or with OF3xxx where an operator's types do not fit.
+ */
+export function readModel(source: ModelSource, operators: readonly OpDef[], options: ReadOptions = {}): ReadModel {
+  const { model, externalData } = source instanceof Uint8Array ? { model: source, externalData: undefined } : source;
+  const proto = decodeModel(model);
+  const known = new Operators(operators, proto.functions);
+  const { nodes } = checkOperators(proto, known);
+  const state: ReadState = {
+    operators: known, files: new ExternalFiles(externalData), symbols: inputSymbols(proto, options),
+    mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [],
+  };
+  const graph = new Graph(proto.graph.name === "" ? "main" : proto.graph.name);
+  const body: Body = { graph, scope: new Scope(), opsets: readOpsets(proto.opsetImport), prefix: "", references: new Map(), absent: new Set(), resultNames: new Map() };
+  readInputs(proto, body, state, options);
+  readInitializers(proto.graph, body, state);
+  readNodes(nameNodes(proto.graph.node), body, state);
+  graph.setOutputs(readOutputs(proto.graph, body, state));
+  return { graph, info: infoOf(proto, nodes, state) };
+}
+
+const namesOf = (graph: GraphProto): ReadonlySet<string> =>
+  new Set([...graph.input, ...graph.output, ...graph.initializer].map((v) => v.name).concat(graph.node.flatMap((n) => n.output)));
+
+/** Symbols with the sizes that the options give them, by name or through shapes of inputs. */
+function inputSymbols(proto: ModelProto & { graph: GraphProto }, options: ReadOptions): Symbols {
+  const values: Record<string, number> = {};
+  const bind = (name: string, size: number, from: string): void => {
+    if (!Number.isSafeInteger(size) || size < 0) fail("OF2071", `${size} is not a size for '${name}'`, { place: { field: from } });
+    const other = values[name];
+    if (other !== undefined && other !== size) fail("OF2071", `'${name}' is given two sizes, ${other} and ${size}`, { place: { field: from } });
+    values[name] = size;
+  };
+  for (const [name, size] of Object.entries(options.dims ?? {})) bind(name, size, "dims");
+  for (const [name, shape] of Object.entries(options.inputShapes ?? {})) {
+    const input = proto.graph.input.find((v) => v.name === name);
+    if (!input) fail("OF2070", `the model has no input '${name}'`, { place: { field: "inputShapes" }, hint: `its inputs are ${proto.graph.input.slice(0, 10).map((v) => v.name).join(", ")}` });
+    const declared = input.type?.value.case === "tensorType" ? input.type.value.value.shape : undefined;
+    if (declared && declared.dim.length !== shape.length)
+      fail("OF2071", `input '${name}' has rank ${declared.dim.length}, not ${shape.length}`, { place: { value: name, field: "inputShapes" } });
+    declared?.dim.forEach((d, axis) => {
+      if (d.value.case === "dimParam" && d.value.value !== "") bind(d.value.value, shape[axis] ?? 0, "inputShapes");
+    });
+  }
+  return new Symbols(values);
+}
+
+function readInputs(proto: ModelProto & { graph: GraphProto }, body: Body, state: ReadState, options: ReadOptions): void {
+  const initializers = new Map(proto.graph.initializer.map((t) => [t.name, t]));
+  const overridable = proto.irVersion >= overridableSince && !options.freezeInitializers;
+  const seen = new Set<string>();
+  for (const input of proto.graph.input) {
+    if (seen.has(input.name)) fail("OF2021", `'${input.name}' is an input twice`, { place: { value: input.name } });
+    seen.add(input.name);
+    const initializer = initializers.get(input.name);
+    if (initializer && !overridable) continue;
+    const declared = readType(input, state.symbols);
+    const stored = initializer && readTensor(initializer, state.files);
+    const shape = stored ? storedShape(input, declared, stored) : givenShape(input, declared, options);
+    body.scope.set(input.name, body.graph.addInput(input.name, { dtype: declared.dtype, shape }, stored));
+  }
+}
+
+/** An overridable initializer has the shape it is declared with; its stored value must fit. */
+function storedShape(input: ValueInfoProto, declared: DeclaredType, stored: Tensor): readonly Dim[] {
+  const shape = declared.shape ?? stored.dims;
+  const fits = stored.dtype === declared.dtype && shape.length === stored.dims.length && shape.every((d, i) => isSymbolic(d) || d === stored.dims[i]);
+  if (!fits) fail("OF2032", `initializer '${input.name}' is ${stored.dtype} ${formatShape(stored.dims)}, but declared ${declared.dtype} ${formatShape(shape)}`, { place: { value: input.name } });
+  return shape;
+}
+
+function givenShape(input: ValueInfoProto, declared: DeclaredType, options: ReadOptions): readonly Dim[] {
+  const given = options.inputShapes?.[input.name];
+  if (!given) return declared.shape ?? fail("OF2031", `input '${input.name}' is declared without a shape`, { place: { value: input.name }, hint: "give its shape when compiling" });
+  declared.shape?.forEach((d, axis) => {
+    const size = given[axis] ?? 0;
+    if (!isSymbolic(d) && !dimEqual(d, size)) fail("OF2071", `input '${input.name}' is declared ${formatShape(declared.shape ?? [])}, not ${formatShape(given)}`, { place: { value: input.name, field: "inputShapes" } });
+  });
+  return given;
+}
+
+/** The graph's results under the names the file declares; a value that already has another name is passed on by an Identity. */
+function readOutputs(proto: GraphProto, body: Body, state: ReadState): Value[] {
+  const seen = new Set<string>();
+  return proto.output.map(({ name }) => {
+    if (seen.has(name)) fail("OF2021", `'${name}' is an output twice`, { place: { value: name } });
+    seen.add(name);
+    const value = valueOf(name, body, "the graph's outputs");
+    if (value.name === name) return value;
+    const identity = present(state.operators.operator("Identity", ""), "the operator Identity");
+    const node = body.graph.insert({ op: identity, inputs: [value], outputs: [value.type], outputNames: [name], name: `${name}_Identity`, origins: value.producer?.node.origins ?? [name] });
+    return present(node.outputs[0], "an Identity's output");
+  });
+}
+
+function infoOf(proto: ModelProto & { graph: GraphProto }, nodes: number, state: ReadState): ModelInfo {
+  return {
+    irVersion: Number(proto.irVersion),
+    opsets: readOpsets(proto.opsetImport),
+    producerName: proto.producerName, producerVersion: proto.producerVersion, domain: proto.domain,
+    modelVersion: Number(proto.modelVersion), docString: proto.docString, name: proto.graph.name,
+    metadata: Object.fromEntries(proto.metadataProps.map((m) => [m.key, m.value])),
+    originalNodes: nodes, nodeTypes: state.nodeTypes, warnings: state.warnings,
+  };
+}

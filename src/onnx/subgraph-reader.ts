@@ -1,0 +1,123 @@
+/**
+ * Bodies of control flow. Branches of an If take no inputs; bodies of Loop and Scan get the types of what the node
+ * feeds them, because files rarely declare these. A size that a body changes from one iteration to the next becomes a
+ * symbol, and the body is read again with it, until sizes hold still.
+ */
+import { present } from "../core/assert.ts";
+import { fail, type Place } from "../core/diagnostic.ts";
+import { dimEqual, type Dim } from "../core/dim.ts";
+import { Graph, subgraphs, type Value } from "../graph/graph.ts";
+import type { Attributes, AttributeValue, TypeInfo } from "../graph/op.ts";
+import { displayName, readInitializers, readNodes, Scope, valueOf, type Body, type ReadState } from "./graph-reader.ts";
+import { nameNodes } from "./order.ts";
+import type { GraphProto } from "./schema/onnx_pb.ts";
+import { readType } from "./type-proto.ts";
+
+interface SubgraphProto { readonly name: string; readonly proto: GraphProto; readonly body: Body }
+
+/** The graphs among a node's attributes. */
+export function readSubgraphs(type: string, node: string, inputs: readonly (Value | undefined)[], attributes: Attributes, graphs: readonly SubgraphProto[], state: ReadState): Record<string, AttributeValue> {
+  const out: Record<string, AttributeValue> = {};
+  for (const { name, proto, body } of graphs) out[name] = readBody(type, `${node}/${name}`, inputs, attributes, proto, body, state);
+  return out;
+}
+
+function readBody(type: string, name: string, inputs: readonly (Value | undefined)[], attributes: Attributes, proto: GraphProto, around: Body, state: ReadState): Graph {
+  const place: Place = { node: name };
+  const start = type === "Loop" ? loopInputs(inputs) : type === "Scan" ? scanInputs(inputs, attributes, place) : { types: [], carried: 0, first: 0 };
+  if (type !== "Loop" && type !== "Scan") return readOnce(name, start.types, proto, around, state);
+  if (proto.input.length !== start.types.length)
+    fail("OF2060", `the body of ${type} takes ${proto.input.length} inputs, the node feeds it ${start.types.length}`, { place });
+  let types = start.types;
+  const changing = new Set<Dim>();
+  for (;;) {
+    const names = new Set(state.nodeTypes.keys());
+    const graph = readOnce(name, types, proto, around, state);
+    const settled = settle(types, graph, { ...start, firstResult: type === "Loop" ? 1 : 0 }, changing, state, place);
+    if (settled === types) return graph;
+    discard(graph);
+    for (const made of [...state.nodeTypes.keys()]) if (!names.has(made)) state.nodeTypes.delete(made);
+    types = settled;
+  }
+}
+
+interface BodyInputs { readonly types: readonly TypeInfo[]; /** Index of the first carried one. */ readonly first: number; readonly carried: number }
+
+const plain = (value: Value | undefined): TypeInfo => {
+  const { dtype, shape } = present(value, "an input of control flow").type;
+  return { dtype, shape };
+};
+
+/** Iteration number, condition, carried values. */
+function loopInputs(inputs: readonly (Value | undefined)[]): BodyInputs {
+  const carried = inputs.slice(2).map(plain);
+  return { types: [{ dtype: "int64", shape: [] }, { dtype: "bool", shape: [] }, ...carried], first: 2, carried: carried.length };
+}
+
+/** State values, then one slice of each scanned input. */
+function scanInputs(inputs: readonly (Value | undefined)[], attributes: Attributes, place: Place): BodyInputs {
+  const scanned = attributes["num_scan_inputs"];
+  if (typeof scanned !== "number" || scanned < 1 || scanned > inputs.length)
+    return fail("OF2060", "Scan needs its attribute 'num_scan_inputs'", { place });
+  const axes = attributes["scan_input_axes"];
+  const carried = inputs.length - scanned;
+  const slices = inputs.slice(carried).map((value, i): TypeInfo => {
+    const { dtype, shape } = plain(value);
+    const given = Array.isArray(axes) ? Number(axes[i] ?? 0) : 0;
+    const axis = given < 0 ? given + shape.length : given;
+    if (axis < 0 || axis >= shape.length) fail("OF2060", `Scan cannot step along axis ${given} of an input of rank ${shape.length}`, { place });
+    return { dtype, shape: shape.filter((_, d) => d !== axis) };
+  });
+  return { types: [...inputs.slice(0, carried).map(plain), ...slices], first: 0, carried };
+}
+
+function readOnce(name: string, inputs: readonly TypeInfo[], proto: GraphProto, around: Body, state: ReadState): Graph {
+  const graph = new Graph(name, around.graph);
+  const body: Body = { ...around, graph, scope: new Scope(around.scope), resultNames: new Map() };
+  proto.input.forEach((declared, i) => {
+    const type = inputs[i] ?? declaredType(declared, state);
+    body.scope.set(declared.name, graph.addInput(displayName(declared.name, body, state), type));
+  });
+  readInitializers(proto, body, state);
+  readNodes(nameNodes(proto.node), body, state);
+  graph.setOutputs(proto.output.map((v) => valueOf(v.name, body, name)));
+  return graph;
+}
+
+function declaredType(declared: Parameters<typeof readType>[0], state: ReadState): TypeInfo {
+  const { dtype, shape } = readType(declared, state.symbols);
+  return { dtype, shape: shape ?? fail("OF2031", `'${declared.name}' has no shape`, { place: { value: declared.name } }) };
+}
+
+/**
+ * The types themselves when each carried value leaves the body as it came in; otherwise types with symbols (kept in
+ * `changing`) where sizes differ.
+ */
+function settle(types: readonly TypeInfo[], graph: Graph, at: { first: number; carried: number; firstResult: number }, changing: Set<Dim>, state: ReadState, place: Place): readonly TypeInfo[] {
+  let changed = false;
+  const next = types.map((type, i): TypeInfo => {
+    if (i < at.first || i >= at.first + at.carried) return type;
+    const result = graph.outputs[i - at.first + at.firstResult];
+    const input = present(graph.inputs[i], "a body input");
+    if (!result) return fail("OF2060", `the body gives no next value of '${input.name}'`, { place });
+    if (result.type.dtype !== type.dtype || result.type.shape.length !== type.shape.length)
+      fail("OF2061", `'${input.name}' enters the body as ${type.dtype} of rank ${type.shape.length} and leaves it as ${result.type.dtype} of rank ${result.type.shape.length}`, { place, hint: "values carried around a loop keep their type and rank" });
+    const shape = type.shape.map((d, axis): Dim => {
+      if (dimEqual(d, result.type.shape[axis] ?? -1) || changing.has(d)) return d;
+      const size = state.symbols.fresh(`${input.name}_${axis}`);
+      changing.add(size);
+      changed = true;
+      return size;
+    });
+    return { dtype: type.dtype, shape };
+  });
+  return changed ? next : types;
+}
+
+function discard(graph: Graph): void {
+  graph.setOutputs([]);
+  for (const node of [...graph.nodes].reverse()) {
+    for (const inner of subgraphs(node)) discard(inner);
+    graph.erase(node);
+  }
+}

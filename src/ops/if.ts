@@ -1,0 +1,38 @@
+/** If: runs one of two subgraphs, which read the values around them. Interpreters and lowering run it; there is nothing to evaluate. */
+import { dimEqual, type Dim } from "../core/dim.ts";
+import type { Graph } from "../graph/graph.ts";
+import { typeWithConstant } from "../graph/infer-node.ts";
+import { defineOp, required, type InferContext, type TypeInfo } from "../graph/op.ts";
+
+export const If = defineOp({
+  type: "If", domain: "", since: 25,
+  inputs: { cond: "required" },
+  attributes: { then_branch: required("graph"), else_branch: required("graph") },
+  fusionKind: "opaque",
+  infer({ cond }, { then_branch, else_branch }, context) {
+    if (cond.dtype !== "bool") context.fail("OF3101", `the condition must be bool, got ${cond.dtype}`);
+    const taken = knownCondition(cond);
+    if (taken !== undefined) return resultTypes(taken ? then_branch : else_branch);
+    const yes = resultTypes(then_branch), no = resultTypes(else_branch);
+    if (yes.length !== no.length) context.fail("OF3102", `the branches give ${yes.length} and ${no.length} results`);
+    return yes.map((type, i) => joinTypes(type, no[i] ?? type, `output_${i}`, context));
+  },
+});
+
+/** Whether the condition is known before running. */
+export function knownCondition(cond: TypeInfo): boolean | undefined {
+  const element = cond.elements?.[0] ?? cond.constant?.data[0];
+  return typeof element === "number" ? element !== 0 : undefined;
+}
+
+const resultTypes = (graph: Graph): TypeInfo[] => graph.outputs.map(typeWithConstant);
+
+/** What holds of a value that is one or the other: sizes that differ become fresh symbols. */
+export function joinTypes(a: TypeInfo, b: TypeInfo, hint: string, context: InferContext): TypeInfo {
+  if (a.dtype !== b.dtype) context.fail("OF3103", `${hint} is ${a.dtype} on one path and ${b.dtype} on the other`);
+  if (a.shape.length !== b.shape.length)
+    context.fail("OF3104", `${hint} has rank ${a.shape.length} on one path and ${b.shape.length} on the other`, "fix the input shapes, so that the path is known");
+  const shape = a.shape.map((d, axis): Dim => (dimEqual(d, b.shape[axis] ?? -1) ? d : context.fresh(`${hint}_${axis}`)));
+  const same = a.elements && b.elements && a.elements.length === b.elements.length && a.elements.every((d, i) => dimEqual(d, b.elements?.[i] ?? NaN));
+  return { dtype: a.dtype, shape, ...(same && a.elements ? { elements: a.elements } : {}) };
+}
