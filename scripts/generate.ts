@@ -19,7 +19,7 @@ function barrel(folder: string, list: string, type: string, from: string, patter
   const files = sources(folder).map((file) => ({ file, names: exportsOf(folder, file, pattern) })).filter((f) => f.names.length);
   const imports = files.map((f) => `import { ${f.names.join(", ")} } from "./${f.file}";`);
   const names = files.flatMap((f) => f.names);
-  writeFileSync(join("src", folder, "index.ts"), `${header}import type { ${type} } from "${from}";\n${imports.join("\n")}\n\nexport const ${list}: readonly ${type}[] = [\n${names.map((n) => `  ${n},`).join("\n")}\n];\n`);
+  writeFileSync(join("src", folder, "index.ts"), `${header}import type { ${type} } from "${from}";\n${imports.join("\n")}\n\nexport { ${names.join(", ")} };\n\nexport const ${list}: readonly ${type}[] = [\n${names.map((n) => `  ${n},`).join("\n")}\n];\n`);
 }
 
 /** Operators are exported constants whose name starts with a capital; rules are exported camelCase constants made by defineRule. */
