@@ -100,7 +100,8 @@ export function computeScalar(dtype: DType): Scalar {
 /** What the builders below accept where an expression is expected: a number takes the other operand's type. */
 export type ExprLike = Expr | number | bigint;
 
-export const constant = (value: number | bigint, type: Type): Expr => ({ kind: "const", value, type });
+/** A constant, rounded to f32 where that is its type. */
+export const constant = (value: number | bigint, type: Type): Expr => ({ kind: "const", value: type.scalar === "f32" ? Math.fround(Number(value)) : value, type });
 export const axisOf = (axis: Axis): Expr => ({ kind: "axis", axis, type: i32 });
 /** A size as an i32 expression. */
 export const dimExpr = (dim: Dim): Expr => (isSymbolic(dim) ? { kind: "dim", dim, type: i32 } : constant(dim, i32));
