@@ -1,0 +1,96 @@
+/**
+ * Makes packed weights: the element orders that compiled kernels read. Runs in the compiler for constants, and in the
+ * runtime for initializers that are fed.
+ */
+import { invariant } from "../core/assert.ts";
+import { allocate, type DType, type TypedArray } from "../core/dtype.ts";
+import { setNumber, sizeOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
+import type { PackSpec } from "../core/pack-spec.ts";
+
+/** The packed form of a row-major tensor; the result is one-dimensional unless the spec is `copy`. */
+export function packTensor(source: Tensor, spec: PackSpec): Tensor {
+  switch (spec.kind) {
+    case "copy": return source;
+    case "panels": return packPanels(source, spec);
+    case "permute": return packPermuted(source, spec);
+    case "winograd": return packWinograd(source, spec);
+  }
+}
+
+/** Elements of the packed form of a tensor of these dims. */
+export function packedLength(dims: readonly number[], spec: PackSpec): number {
+  switch (spec.kind) {
+    case "copy": return sizeOf(dims);
+    case "panels": return spec.groups * Math.ceil(spec.n / spec.nr) * Math.ceil(spec.k / spec.kStep) * spec.kStep * spec.nr;
+    case "permute": return sizeOf(spec.shape);
+    case "winograd": return Math.ceil(spec.m / spec.nr) * spec.nr * (spec.tile + 2) ** 2 * spec.c;
+  }
+}
+
+type Spec<K extends PackSpec["kind"]> = Extract<PackSpec, { kind: K }>;
+
+function packPanels(source: Tensor, spec: Spec<"panels">): Tensor {
+  const from = toNumbers(source);
+  const { groups, k, n, nr, kStep, strideG, strideK, strideN } = spec;
+  const out = allocate(spec.as, packedLength(source.dims, spec));
+  const subtract = spec.subtract ?? 0, start = spec.offset ?? 0;
+  const depth = positions(strideK);
+  invariant(depth.length === k, `panels of depth ${k} from axes of ${depth.length}`);
+  const steps = Math.ceil(k / kStep), panels = Math.ceil(n / nr);
+  for (let g = 0; g < groups; g++) for (let column = 0; column < n; column++) {
+    const base = ((g * panels + Math.floor(column / nr)) * steps * nr + (column % nr)) * kStep;
+    const read = start + g * strideG + column * strideN;
+    for (let i = 0; i < k; i++) {
+      const step = Math.floor(i / kStep);
+      put(out, spec.as, base + step * nr * kStep + (i - step * kStep), (from[read + (depth[i] ?? 0)] ?? 0) - subtract);
+    }
+  }
+  return tensor(spec.as, [out.length], out);
+}
+
+function put(out: TypedArray, dtype: DType, i: number, value: number): void {
+  if (dtype === "float32" || dtype === "int8" || dtype === "int16") out[i] = value;
+  else setNumber(out, dtype, i, value);
+}
+
+/** Offsets of a nest of axes, outermost first. */
+function positions(axes: readonly { readonly size: number; readonly stride: number }[]): number[] {
+  let out = [0];
+  for (const { size, stride } of axes) out = out.flatMap((p) => Array.from({ length: size }, (_, i) => p + i * stride));
+  return out;
+}
+
+function packPermuted(source: Tensor, spec: Spec<"permute">): Tensor {
+  const from = toNumbers(source);
+  const at = positions(spec.shape.map((size, d) => ({ size, stride: spec.strides[d] ?? 0 })));
+  const dtype = spec.as ?? source.dtype;
+  const out = allocate(dtype, at.length);
+  const start = spec.offset ?? 0;
+  if (dtype === source.dtype && Array.isArray(source.data) === false) {
+    const raw = source.data as TypedArray;
+    for (const [i, p] of at.entries()) out[i] = raw[start + p] ?? 0;
+  } else for (const [i, p] of at.entries()) put(out, dtype, i, (from[start + p] ?? 0) - (spec.subtract ?? 0));
+  return tensor(dtype, [out.length], out);
+}
+
+/** F(2x2,3x3) and F(4x4,3x3) kernel transforms (Lavin & Gray, "Fast algorithms for convolutional neural networks"). */
+const kernelTransform: Readonly<Record<2 | 4, readonly (readonly [number, number, number])[]>> = {
+  2: [[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]],
+  4: [[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]],
+};
+
+/** U = G·g·Gᵀ for every pair of channels, computed in float64. */
+function packWinograd(source: Tensor, spec: Spec<"winograd">): Tensor {
+  const from = toNumbers(source);
+  const { m, c, nr } = spec, rows = kernelTransform[spec.tile], size = rows.length;
+  const out = new Float32Array(packedLength(source.dims, spec));
+  for (let filter = 0; filter < m; filter++) for (let channel = 0; channel < c; channel++) {
+    const g = (filter * c + channel) * 9;
+    for (let i = 0; i < size; i++) for (let j = 0; j < size; j++) {
+      let sum = 0;
+      for (let y = 0; y < 3; y++) for (let x = 0; x < 3; x++) sum += (rows[i]?.[y] ?? 0) * (from[g + y * 3 + x] ?? 0) * (rows[j]?.[x] ?? 0);
+      out[((Math.floor(filter / nr) * size * size + i * size + j) * c + channel) * nr + (filter % nr)] = sum;
+    }
+  }
+  return tensor("float32", [out.length], out);
+}
