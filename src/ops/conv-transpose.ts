@@ -16,7 +16,7 @@ function convolutionOf(x: TypeInfo, w: TypeInfo, options: TransposedOptions): Co
 export const ConvTranspose = defineOp({
   type: "ConvTranspose",
   domain: "",
-  since: 11,
+  since: 1,
   inputs: { X: "required", W: "required", B: "optional" },
   attributes: { ...convolutionAttributes, output_padding: optional("ints"), output_shape: optional("ints") },
   fusionKind: "contraction",

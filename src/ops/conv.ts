@@ -7,7 +7,7 @@ import { anchorConvolution, convolutionAttributes, convolutionOf, convolutionSum
 export const Conv = defineOp({
   type: "Conv",
   domain: "",
-  since: 11,
+  since: 1,
   inputs: { X: "required", W: "required", B: "optional" },
   attributes: convolutionAttributes,
   fusionKind: "contraction",

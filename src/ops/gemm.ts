@@ -33,7 +33,7 @@ function finish(accumulator: Expr, C: Operand | undefined, { alpha, beta }: Opti
 export const Gemm = defineOp({
   type: "Gemm",
   domain: "",
-  since: 13,
+  since: 11,
   inputs: { A: "required", B: "required", C: "optional" },
   attributes: { alpha: float(1), beta: float(1), transA: int(0), transB: int(0) },
   fusionKind: "contraction",
@@ -67,4 +67,5 @@ export const Gemm = defineOp({
     const { broadcast: _, ...attributes } = node.attributes;
     return { ...node, attributes };
   },
+  write: (node, opset) => (opset >= 11 || (opset >= 7 && node.inputs[2]) ? node : undefined),
 });

@@ -7,7 +7,7 @@ import { anchorMatrixProduct, inferMatrixProduct, matrixProduct, matrixProductSu
 export const MatMul = defineOp({
   type: "MatMul",
   domain: "",
-  since: 13,
+  since: 1,
   inputs: { A: "required", B: "required" },
   attributes: {},
   fusionKind: "contraction",

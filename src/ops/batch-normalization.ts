@@ -1,0 +1,64 @@
+/**
+ * BatchNormalization. Inference form: an affine function of each channel. In training mode, or with the extra outputs of
+ * older opsets, it normalises by the batch's own moments.
+ */
+import { formatDim, type Dim } from "../core/dim.ts";
+import { defineOp, float, int, type Spelling, type TypeInfo } from "../graph/op.ts";
+import { add, cast, constant, div, mul, sqrt, sub, type Expr } from "../kernel/expr.ts";
+import { BatchNormalization as evaluate } from "../evaluate/normalization.ts";
+import { momentsOver } from "./axis-reduction.ts";
+import { operand } from "./window.ts";
+
+/** Whether a node normalises by the moments of its batch. */
+export const normalizesByBatch = (attributes: { readonly training_mode: number }, outputCount: number): boolean => attributes.training_mode !== 0 || outputCount > 1;
+
+export const BatchNormalization = defineOp({
+  type: "BatchNormalization",
+  domain: "",
+  since: 15,
+  inputs: { X: "required", scale: "required", B: "required", mean: "required", variance: "required" },
+  /** `spatial` 0 (before opset 9): parameters for every element of the batch. */
+  attributes: { epsilon: float(1e-5), momentum: float(0.9), training_mode: int(0), spatial: int(1) },
+  fusionKind: "broadcast",
+  infer({ X, scale, B, mean, variance }, { spatial }, context) {
+    const features: readonly Dim[] = spatial ? [X.shape[1] ?? 1] : X.shape.slice(1);
+    for (const [name, parameter] of Object.entries({ scale, B, mean, variance })) {
+      const fits = parameter.shape.length === features.length
+        && parameter.shape.every((d, i) => typeof d !== "number" || typeof features[i] !== "number" || d === features[i]);
+      if (!fits) context.fail("OF3011", `${name} has sizes [${parameter.shape.map(formatDim).join(", ")}], the input has [${features.map(formatDim).join(", ")}] channels`);
+    }
+    const statistics = (of: TypeInfo): TypeInfo => ({ dtype: of.dtype, shape: features });
+    return [{ dtype: X.dtype, shape: X.shape }, statistics(mean), statistics(variance), statistics(mean), statistics(variance)];
+  },
+  evaluate,
+  lower({ X, scale, B, mean, variance }, attributes, { outputs }) {
+    const { epsilon, momentum, spatial } = attributes;
+    const features = (indices: readonly Expr[]): readonly Expr[] => (spatial ? [indices.length > 1 ? operand(indices, 1) : constant(0, { scalar: "i32", lanes: 1 })] : indices.slice(1));
+    const axes = X.shape.map((_, d) => d).filter((d) => (spatial ? d !== 1 : d === 0));
+    const byBatch = normalizesByBatch(attributes, outputs.length);
+    const moments = (at: readonly Expr[]): { mean: Expr; variance: Expr } => {
+      if (!byBatch) return { mean: mean.at(...at), variance: variance.at(...at) };
+      const zero = constant(0, { scalar: "i32", lanes: 1 });
+      return momentsOver(X, axes, spatial ? X.shape.map((_, d) => (d === 1 ? operand(at, 0) : zero)) : [zero, ...at]);
+    };
+    const normalized = (...indices: readonly Expr[]): Expr => {
+      const at = features(indices), x = X.at(...indices), { scalar } = x.type;
+      const m = moments(at);
+      const factor = div(cast(scale.at(...at), scalar), sqrt(add(cast(m.variance, scalar), constant(epsilon, x.type))));
+      return add(mul(sub(x, cast(m.mean, scalar)), factor), cast(B.at(...at), scalar));
+    };
+    const running = (before: Expr, now: Expr): Expr => add(mul(before, constant(momentum, before.type)), mul(cast(now, before.type.scalar), constant(1 - momentum, before.type)));
+    return [
+      normalized,
+      (...at) => running(mean.at(...at), moments(at).mean), (...at) => running(variance.at(...at), moments(at).variance),
+      (...at) => moments(at).mean, (...at) => moments(at).variance,
+    ];
+  },
+  write(node: Spelling, opset: number): Spelling | undefined {
+    const { training_mode, spatial, ...attributes } = node.attributes;
+    if (opset < 9) return training_mode ? undefined : { ...node, attributes: { ...attributes, ...(opset >= 7 ? { spatial } : {}) } };
+    if (!spatial) return undefined;
+    if (opset < 14) return training_mode ? undefined : { ...node, attributes };
+    return { ...node, attributes: { ...attributes, training_mode } };
+  },
+});

@@ -1,0 +1,82 @@
+/** LayerNormalization and RMSNormalization: each row of the last axes by its own moments. */
+import type { Dim } from "../core/dim.ts";
+import { dtypeFromOnnx } from "../core/dtype.ts";
+import { defineOp, float, int, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
+import { add, cast, constant, div, mul, sqrt, sub, type Expr } from "../kernel/expr.ts";
+import { LayerNormalization as evaluateLayer, RMSNormalization as evaluateRms } from "../evaluate/normalization.ts";
+import { axesFrom, axisWithin, meanOver, momentsOver } from "./axis-reduction.ts";
+import { broadcastIndices } from "./broadcast-read.ts";
+
+const firstAxis = (axis: number, rank: number): number => (axis < 0 ? axis + rank : axis);
+
+/** Reports scale or bias that does not broadcast to X one way. */
+function checkBroadcast(X: TypeInfo, parameter: TypeInfo | undefined, name: string, context: InferContext): void {
+  const skip = X.shape.length - (parameter?.shape.length ?? 0);
+  const fits = skip >= 0 && (parameter?.shape ?? []).every((d, i) => {
+    const own = X.shape[i + skip];
+    return d === 1 || typeof d !== "number" || typeof own !== "number" || d === own;
+  });
+  if (!fits) context.fail("OF3011", `${name} does not broadcast to the input`);
+}
+
+const parameter = (of: Operand, X: Operand, indices: readonly Expr[], like: Expr): Expr =>
+  cast(of.at(...broadcastIndices(of.shape, X.shape, indices)), like.type.scalar);
+
+export const LayerNormalization = defineOp({
+  type: "LayerNormalization",
+  domain: "",
+  since: 17,
+  inputs: { X: "required", Scale: "required", B: "optional" },
+  attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
+  fusionKind: "reduction",
+  infer({ X, Scale, B }, { axis, stash_type }, context) {
+    const first = axisWithin(axis, X.shape.length, context);
+    checkBroadcast(X, Scale, "Scale", context);
+    checkBroadcast(X, B, "B", context);
+    const statistics: TypeInfo = {
+      dtype: dtypeFromOnnx(stash_type) ?? context.fail("OF3012", `unknown stash_type ${stash_type}`),
+      shape: X.shape.map((d, i): Dim => (i < first ? d : 1)),
+    };
+    return [{ dtype: X.dtype, shape: X.shape }, statistics, statistics];
+  },
+  evaluate: evaluateLayer,
+  lower({ X, Scale, B }, { axis, epsilon }, { outputs }) {
+    const axes = axesFrom(firstAxis(axis, X.shape.length), X.shape.length);
+    const inverse = (variance: Expr): Expr => div(constant(1, variance.type), sqrt(add(variance, constant(epsilon, variance.type))));
+    const statistic = (value: Expr): Expr => (outputs[1]?.dtype === "float32" || outputs[2]?.dtype === "float32" ? cast(value, "f32") : value);
+    return [
+      (...indices) => {
+        const { mean, variance } = momentsOver(X, axes, indices);
+        const x = X.at(...indices);
+        const scaled = mul(mul(sub(x, mean), inverse(variance)), parameter(Scale, X, indices, x));
+        return B ? add(scaled, parameter(B, X, indices, x)) : scaled;
+      },
+      (...indices) => statistic(momentsOver(X, axes, indices).mean),
+      (...indices) => statistic(inverse(momentsOver(X, axes, indices).variance)),
+    ];
+  },
+});
+
+export const RMSNormalization = defineOp({
+  type: "RMSNormalization",
+  domain: "",
+  since: 23,
+  inputs: { X: "required", scale: "required" },
+  attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
+  fusionKind: "reduction",
+  infer({ X, scale }, { axis }, context) {
+    axisWithin(axis, X.shape.length, context);
+    checkBroadcast(X, scale, "scale", context);
+    return [{ dtype: X.dtype, shape: X.shape }];
+  },
+  evaluate: evaluateRms,
+  lower({ X, scale }, { axis, epsilon }) {
+    const axes = axesFrom(firstAxis(axis, X.shape.length), X.shape.length);
+    return [(...indices) => {
+      const x = X.at(...indices);
+      const meanSquare = meanOver(X.shape, axes, indices, (i) => mul(X.at(...i), X.at(...i)));
+      const inverse = div(constant(1, x.type), sqrt(add(meanSquare, constant(epsilon, x.type))));
+      return mul(mul(x, inverse), parameter(scale, X, indices, x));
+    }];
+  },
+});

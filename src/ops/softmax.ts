@@ -1,0 +1,67 @@
+/**
+ * Softmax, LogSoftmax and Hardmax along one axis. Before opset 13 they normalise over all axes from `axis` on; such nodes
+ * carry the internal attribute `flatten`.
+ */
+import { defineOp, int, type AttributeSpec, type InferContext, type Operand, type OpDef, type Spelling, type TypeInfo } from "../graph/op.ts";
+import { add, constant, dimExpr, div, eq, exp, i32, mul, select, sub, unary, type Expr } from "../kernel/expr.ts";
+import type { Evaluate } from "../core/evaluate.ts";
+import { Hardmax as evaluateHardmax, LogSoftmax as evaluateLogSoftmax, Softmax as evaluateSoftmax } from "../evaluate/softmax.ts";
+import { axesFrom, axisWithin, overAxes } from "./axis-reduction.ts";
+import { operand } from "./window.ts";
+
+interface Options { readonly axis: number; readonly flatten: number }
+const attributes = { axis: int(-1), flatten: int(0) } as const satisfies Record<string, AttributeSpec>;
+
+/** The axes a Softmax normalises over, counted from the front. */
+export function softmaxAxes({ axis, flatten }: Options, rank: number): readonly number[] {
+  const first = axis < 0 ? axis + rank : axis;
+  return flatten ? axesFrom(first, rank) : [first];
+}
+
+function infer(X: TypeInfo, { axis, flatten }: Options, context: InferContext): readonly TypeInfo[] {
+  const rank = X.shape.length;
+  if (!(flatten && axis === rank) && rank > 0) axisWithin(axis, rank, context);
+  return [{ dtype: X.dtype, shape: X.shape }];
+}
+
+/** Opset < 13: axis 1 by default, all axes from it on. */
+const read = (node: Spelling, opset: number): Spelling =>
+  opset >= 13 ? node : { ...node, attributes: { ...node.attributes, axis: node.attributes["axis"] ?? 1, flatten: 1 } };
+
+/** An older softmax over the last axis alone is the newer one; the rank is not known here, so -1 is the one such axis. */
+function write(node: Spelling, opset: number): Spelling | undefined {
+  const { flatten, ...rest } = node.attributes;
+  const last = node.attributes["axis"] === -1;
+  if (opset >= 13) return flatten && !last ? undefined : { ...node, attributes: rest };
+  return flatten || (last && opset >= 11) ? { ...node, attributes: rest } : undefined;
+}
+
+const define = (type: string, evaluate: Evaluate, element: (X: Operand, axes: readonly number[], indices: readonly Expr[]) => Expr): OpDef => defineOp({
+  type, domain: "", since: 13, inputs: { input: "required" }, attributes, fusionKind: "reduction",
+  infer: ({ input }, options, context) => infer(input, options, context),
+  evaluate,
+  lower: ({ input }, options) => [(...indices) => element(input, softmaxAxes(options, input.shape.length), indices)],
+  read, write,
+});
+
+const greatest = (X: Operand, axes: readonly number[], indices: readonly Expr[]): Expr => overAxes("max", X.shape, axes, indices, (i) => X.at(...i));
+const sumOfExp = (X: Operand, axes: readonly number[], indices: readonly Expr[], shift: Expr): Expr =>
+  overAxes("add", X.shape, axes, indices, (i) => exp(sub(X.at(...i), shift)));
+
+export const Softmax: OpDef = define("Softmax", evaluateSoftmax, (X, axes, indices) => {
+  const shift = greatest(X, axes, indices);
+  return div(exp(sub(X.at(...indices), shift)), sumOfExp(X, axes, indices, shift));
+});
+
+export const LogSoftmax: OpDef = define("LogSoftmax", evaluateLogSoftmax, (X, axes, indices) => {
+  const shift = greatest(X, axes, indices);
+  return sub(sub(X.at(...indices), shift), unary("log", sumOfExp(X, axes, indices, shift)));
+});
+
+/** 1 at the first of the greatest elements. */
+export const Hardmax: OpDef = define("Hardmax", evaluateHardmax, (X, axes, indices) => {
+  const most = greatest(X, axes, indices);
+  const place = (i: readonly Expr[]): Expr => axes.reduce<Expr>((sum, a) => add(mul(sum, dimExpr(operand(X.shape, a))), operand(i, a)), constant(0, i32));
+  const first = overAxes("min", X.shape, axes, indices, (i) => select(eq(X.at(...i), most), place(i), constant(2 ** 31 - 1, i32)));
+  return select(eq(place(indices), first), constant(1, most.type), constant(0, most.type));
+});
