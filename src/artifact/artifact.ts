@@ -1,0 +1,82 @@
+/** Artifacts as a whole: manifest, code by engine, weights, and the fusion report, which is parsed only when asked for. */
+import { fail } from "../core/diagnostic.ts";
+import { readContainer, writeContainer, type Section } from "./container.ts";
+import type { CodeJson, DataJson, Manifest, StepJson } from "./manifest.ts";
+
+export interface ArtifactParts {
+  /** All but `code`, which follows from `codes`. */
+  readonly manifest: Omit<Manifest, "code">;
+  readonly codes: readonly { readonly engine: CodeJson["engine"]; readonly bytes: Uint8Array }[];
+  readonly weights: Uint8Array;
+  /** Anything JSON can hold; absent in stripped artifacts. */
+  readonly report?: unknown;
+}
+
+export interface Artifact {
+  readonly manifest: Manifest;
+  /** Code of one entry of `manifest.code`. */
+  readonly code: (entry: CodeJson) => Uint8Array;
+  readonly weights: Uint8Array;
+  /** The fusion report; undefined where it was stripped. */
+  readonly report: () => unknown;
+  /** Kind and bytes of each section in file order. */
+  readonly sections: readonly Section[];
+}
+
+const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
+
+/** One file from its parts; deterministic. */
+export function writeArtifact(parts: ArtifactParts): Uint8Array {
+  const code = parts.codes.map((c, i): CodeJson => ({ target: "wasm", engine: c.engine, section: i + 1 }));
+  const manifest: Manifest = { ...parts.manifest, code };
+  return writeContainer([
+    { kind: "manifest", bytes: encode(manifest) },
+    ...parts.codes.map((c): Section => ({ kind: "code", bytes: c.bytes })),
+    { kind: "weights", bytes: parts.weights },
+    ...(parts.report === undefined ? [] : [{ kind: "report", bytes: encode(parts.report) } as const]),
+  ]);
+}
+
+/** Opens an artifact without copying. Fails with OF6001 to OF6004 unless it is whole and consistent. */
+export function readArtifact(bytes: Uint8Array): Artifact {
+  const sections = readContainer(bytes);
+  const find = (kind: Section["kind"]): Uint8Array | undefined => sections.find((s) => s.kind === kind)?.bytes;
+  const weights = find("weights") ?? inconsistent("it has no weights section");
+  const manifest = JSON.parse(new TextDecoder().decode(find("manifest") ?? inconsistent("it has no manifest"))) as Manifest;
+  checkManifest(manifest, sections, weights.byteLength);
+  return {
+    manifest,
+    code: (entry) => sections[entry.section]?.bytes ?? inconsistent("a code section is missing"),
+    weights,
+    report: () => { const section = find("report"); return section && JSON.parse(new TextDecoder().decode(section)); },
+    sections,
+  };
+}
+
+/** The same artifact without its report. */
+export function stripReport(bytes: Uint8Array): Uint8Array {
+  return writeContainer(readContainer(bytes).filter((s) => s.kind !== "report"));
+}
+
+const inconsistent = (what: string): never => fail("OF6004", `the artifact is inconsistent: ${what}`, { hint: "compile the model again" });
+
+/** Indices and lengths that the runtime relies on. */
+function checkManifest(m: Manifest, sections: readonly Section[], weightBytes: number): void {
+  for (const key of ["inputs", "outputs", "code", "buffers", "steps", "weights"] as const) if (!Array.isArray(m[key])) inconsistent(`its manifest has no ${key}`);
+  for (const c of m.code) if (sections[c.section]?.kind !== "code") inconsistent(`section ${c.section} is not code`);
+  const buffer = (i: number | null): void => { if (i !== null && !m.buffers[i]) inconsistent(`there is no buffer ${i}`); };
+  const data = (d: DataJson): void => { if (!(d.offset >= 0 && d.length >= 0 && d.offset + d.length <= weightBytes)) inconsistent("a weight lies outside its section"); };
+  for (const p of [...m.inputs, ...m.outputs]) buffer(p.buffer);
+  for (const i of m.inputs) if (i.default) data(i.default);
+  for (const w of m.weights) {
+    if (!(w.at >= 0 && w.bytes >= 0 && w.at + w.bytes <= m.memory.fixedEnd)) inconsistent("a weight lies outside the memory");
+    if (!("input" in w.source)) data(w.source);
+    else { const { input } = w.source; if (!m.inputs.some((i) => i.name === input && i.default)) inconsistent(`there is no input '${input}' with a default`); }
+  }
+  const step = (s: StepJson): void => {
+    if ("host" in s) { [...s.inputs, ...s.outputs].forEach(buffer); for (const a of Object.values(s.attributes)) if (typeof a === "object" && "tensor" in a) data(a.tensor); }
+    else if ("if" in s) { if (typeof s.if === "number") buffer(s.if); s.then.forEach(step); s.else.forEach(step); }
+    else if ("loop" in s) { [s.count, s.condition, s.iteration, ...s.carry.flat()].forEach(buffer); s.loop.forEach(step); }
+  };
+  m.steps.forEach(step);
+}

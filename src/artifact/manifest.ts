@@ -1,0 +1,116 @@
+/**
+ * The manifest of an artifact: all that the runtime needs to know beside code and weights, as JSON a person can read.
+ * Addresses are bytes in WebAssembly memory; `offset`s are bytes in the weights section.
+ */
+import type { DType } from "../core/dtype.ts";
+import type { PackSpec } from "../core/pack-spec.ts";
+import type { DimJson } from "./dim-json.ts";
+
+export interface Manifest {
+  /** Name and version of the compiler. */
+  readonly tool: string;
+  /** Compilation options in normal form; no paths, output names or log levels. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** The model's name and its metadata_props. */
+  readonly model: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly inputs: readonly InputJson[];
+  readonly outputs: readonly PortJson[];
+  readonly code: readonly CodeJson[];
+  readonly memory: MemoryJson;
+  readonly buffers: readonly BufferJson[];
+  readonly steps: readonly StepJson[];
+  readonly weights: readonly WeightJson[];
+  /** XXH32 of the model file. */
+  readonly modelChecksum: number;
+}
+
+export interface PortJson {
+  readonly name: string;
+  readonly dtype: DType;
+  /** Sizes the model declares; symbols are bound by what is fed. */
+  readonly dims: readonly DimJson[];
+  /** Index into `buffers`. */
+  readonly buffer: number;
+}
+export interface InputJson extends PortJson {
+  /** What stands here when nothing is fed. */
+  readonly default?: DataJson;
+}
+
+/** One code section: the machine it is for, and which of the container's sections holds it. */
+export interface CodeJson {
+  readonly target: "wasm";
+  /** `relaxed-simd` needs that proposal, `simd` runs on every engine with SIMD. */
+  readonly engine: "simd" | "relaxed-simd";
+  readonly section: number;
+}
+
+export type AddressJson = number | { readonly slot: number };
+
+export interface MemoryJson {
+  /** Where the i32 table of sizes and addresses starts. */
+  readonly table: number;
+  /** Slot i of the table holds sizes[i]; the arena's slots follow. */
+  readonly sizes: readonly DimJson[];
+  readonly slots: number;
+  /** First byte after table, weights and fixed blocks. */
+  readonly fixedEnd: number;
+  readonly arena: readonly BlockJson[];
+  readonly weightBytes: number;
+  readonly peak?: { readonly bytes: number; readonly lowerBound: number };
+}
+/** A block of the arena, alive from step `first` to step `last`. */
+export interface BlockJson {
+  readonly bytes: DimJson;
+  readonly first: number;
+  readonly last: number;
+  readonly at: AddressJson;
+}
+
+/** A tensor in memory that the runtime itself reads or writes. */
+export interface BufferJson {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly dims: readonly DimJson[];
+  /** Start of its storage; a string tensor has none and lives outside the memory. */
+  readonly at?: AddressJson;
+  /** In elements from the start of the storage; 0 when absent. */
+  readonly offset?: DimJson;
+  /** In elements; row-major when absent. */
+  readonly strides?: readonly DimJson[];
+}
+
+export type AttributeValueJson =
+  | number | string | boolean | readonly number[] | readonly string[]
+  /** Numbers that JSON has no form for. */
+  | { readonly float: string } | { readonly floats: readonly string[] }
+  | { readonly tensor: DataJson };
+
+export type StepJson =
+  /** Calls the exported function `run_<run>`; `calls` are its kernels in order, with the region each computes. */
+  | { readonly run: number; readonly calls: readonly (readonly [kernel: string, label: string])[] }
+  | { readonly host: string; readonly domain: string; readonly attributes: Readonly<Record<string, AttributeValueJson>>; readonly inputs: readonly (number | null)[]; readonly outputs: readonly (number | null)[]; readonly label: string }
+  /** A buffer index, or a predicate over sizes that is true when not 0. */
+  | { readonly if: number | { readonly predicate: DimJson }; readonly then: readonly StepJson[]; readonly else: readonly StepJson[] }
+  | { readonly loop: readonly StepJson[]; readonly count: number | null; readonly condition: number | null; readonly iteration: number; readonly carry: readonly (readonly [from: number, to: number])[] };
+
+/** Elements in the weights section, row-major; with `fill`, one element that stands for all. */
+export interface DataJson {
+  readonly dtype: DType;
+  readonly dims: readonly number[];
+  readonly offset: number;
+  /** Bytes in the section. */
+  readonly length: number;
+  readonly fill?: true;
+}
+
+export interface WeightJson {
+  /** Where it lies in memory, and how many bytes it takes there. */
+  readonly at: number;
+  readonly bytes: number;
+  /** The elements, or the overridable input that they come from. */
+  readonly source: DataJson | { readonly input: string };
+  /** How the source is arranged for its kernel; absent when it is stored as it lies in memory. */
+  readonly pack?: PackSpec;
+}

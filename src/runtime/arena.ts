@@ -1,0 +1,106 @@
+/**
+ * The table of sizes and addresses that compiled code reads, filled for one set of sizes at a time. Sizes that only a
+ * host operator's result tells are bound while the program runs; what depends on them is placed then, around what is
+ * alive. Programs with static sizes have nothing here to do.
+ */
+import { evaluateDimJson, type DimJson } from "../artifact/dim-json.ts";
+import type { AddressJson, MemoryJson } from "../artifact/manifest.ts";
+import { align, place } from "../memory/place.ts";
+import type { Heap } from "./heap.ts";
+
+interface Placement {
+  /** By block; undefined while its size is not known. */
+  readonly offsets: readonly (number | undefined)[];
+  readonly sizes: readonly (number | undefined)[];
+  readonly total: number;
+}
+
+/** Placements remembered at a time. */
+const remembered = 32;
+
+export class Arena {
+  readonly #plan: MemoryJson;
+  readonly #heap: Heap;
+  readonly #dynamic: boolean;
+  #base = 0;
+  #capacity = 0;
+  #symbols = new Map<string, number>();
+  #key: string | undefined;
+  #placement: Placement | undefined;
+  #cache = new Map<string, Placement>();
+
+  constructor(plan: MemoryJson, heap: Heap) {
+    this.#plan = plan;
+    this.#heap = heap;
+    this.#dynamic = plan.slots > 0;
+  }
+
+  get symbols(): ReadonlyMap<string, number> { return this.#symbols; }
+
+  /** Starts a run with these sizes. */
+  begin(symbols: Map<string, number>): void {
+    this.#symbols = symbols;
+    if (!this.#dynamic) return;
+    const key = [...symbols.values()].join();
+    if (key === this.#key) return;
+    this.#key = key;
+    let placement = this.#cache.get(key);
+    if (!placement) {
+      placement = this.#place(undefined);
+      if (this.#cache.size >= remembered) this.#cache.clear();
+      this.#cache.set(key, placement);
+    }
+    this.#use(placement);
+  }
+
+  /** Binds sizes that a step has just told, and places what depends on them. What is alive keeps its contents. */
+  extend(found: ReadonlyMap<string, number>): void {
+    if (found.size === 0) return;
+    for (const [name, value] of found) this.#symbols.set(name, value);
+    this.#key = undefined;
+    this.#use(this.#place(this.#placement));
+  }
+
+  /** The value of a size; 0 while it is not known. */
+  size(d: DimJson): number { return evaluateDimJson(d, this.#symbols) ?? 0; }
+  sizes(dims: readonly DimJson[]): number[] { return dims.map((d) => this.size(d)); }
+
+  address(at: AddressJson): number {
+    if (typeof at === "number") return at;
+    return new DataView(this.#heap.memory.buffer).getUint32(this.#plan.table + 4 * at.slot, true);
+  }
+
+  #place(before: Placement | undefined): Placement {
+    const { arena } = this.#plan;
+    const blocks = arena.map((b) => evaluateDimJson(b.bytes, this.#symbols));
+    const known = arena.flatMap((b, i) => { const bytes = blocks[i]; return bytes === undefined ? [] : [{ i, bytes, first: b.first, last: b.last }]; });
+    const placed = place(known, known.map((k) => before?.offsets[k.i]));
+    const offsets: (number | undefined)[] = arena.map(() => undefined);
+    known.forEach((k, n) => { offsets[k.i] = placed.offsets[n]; });
+    return { offsets, total: placed.total, sizes: this.#plan.sizes.map((d) => evaluateDimJson(d, this.#symbols)) };
+  }
+
+  #use(placement: Placement): void {
+    this.#placement = placement;
+    this.#reserve(placement.total);
+    const table = new DataView(this.#heap.memory.buffer);
+    const write = (slot: number, value: number): void => table.setInt32(this.#plan.table + 4 * slot, value | 0, true);
+    placement.sizes.forEach((value, slot) => { if (value !== undefined) write(slot, value); });
+    this.#plan.arena.forEach((block, i) => {
+      const offset = placement.offsets[i];
+      if (typeof block.at === "object" && offset !== undefined) write(block.at.slot, this.#base + offset);
+    });
+  }
+
+  /** Makes room for `total` bytes, moving what is there. */
+  #reserve(total: number): void {
+    if (total <= this.#capacity) return;
+    const base = this.#heap.allocate(total);
+    if (this.#capacity > 0) {
+      this.#heap.bytes.copyWithin(base, this.#base, this.#base + this.#capacity);
+      this.#heap.free(this.#base);
+    }
+    this.#base = base;
+    this.#capacity = align(total);
+  }
+}

@@ -1,0 +1,72 @@
+/** What is fed to a run: checked against the declared inputs, and the symbols it binds. */
+import { evaluateDimJson, formatDimJson, type DimJson } from "../artifact/dim-json.ts";
+import type { InputJson } from "../artifact/manifest.ts";
+import { fail, nearestName } from "../core/diagnostic.ts";
+import type { TensorData } from "../core/dtype.ts";
+import { checkLength, storageOf, Tensor, type Resident, type TensorLike } from "./tensor.ts";
+
+export type Feeds = Readonly<Record<string, TensorLike>>;
+
+/** An input as fed: elements in the dtype's storage, or where they lie in this session's memory. */
+export interface Fed {
+  readonly dims: readonly number[];
+  readonly data: TensorData | Resident;
+}
+
+export interface BoundFeeds {
+  readonly fed: ReadonlyMap<string, Fed>;
+  /** Values of the symbols in the inputs' sizes. */
+  readonly symbols: Map<string, number>;
+}
+
+/**
+ * Checks names (OF7001 missing, OF7002 unknown), dtypes (OF7003), shapes (OF7004), the agreement of symbols (OF7005) and
+ * lengths (OF7006).
+ */
+export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: object): BoundFeeds {
+  for (const name of Object.keys(feeds)) {
+    if (inputs.some((i) => i.name === name)) continue;
+    const near = nearestName(name, inputs.map((i) => i.name));
+    fail("OF7002", `there is no input '${name}'`, { hint: near === undefined ? `the inputs are ${inputs.map((i) => `'${i.name}'`).join(", ")}` : `did you mean '${near}'?` });
+  }
+  const fed = new Map<string, Fed>();
+  const symbols = new Map<string, number>();
+  const boundBy = new Map<string, string>();
+  const later: (() => void)[] = [];
+  for (const input of inputs) {
+    const feed = feeds[input.name];
+    if (feed) fed.set(input.name, accept(input, feed, owner));
+    else if (!input.default) fail("OF7001", `input '${input.name}' is not fed`, { hint: `it takes ${input.dtype} of ${formatShape(input.dims)}` });
+    const dims = feed ? feed.dims : (input.default?.dims ?? []);
+    if (dims.length !== input.dims.length) wrongShape(input, dims, "");
+    input.dims.forEach((declared, axis) => {
+      const actual = dims[axis] ?? 0;
+      if (typeof declared === "number") { if (declared !== actual) wrongShape(input, dims, ""); return; }
+      if (typeof declared === "string") {
+        const bound = symbols.get(declared);
+        if (bound === undefined) { symbols.set(declared, actual); boundBy.set(declared, input.name); }
+        else if (bound !== actual) fail("OF7005", `size '${declared}' is ${bound} in input '${boundBy.get(declared)}' and ${actual} in input '${input.name}'`);
+        return;
+      }
+      later.push(() => { if (evaluateDimJson(declared, symbols) !== actual) wrongShape(input, dims, `; ${formatDimJson(declared)} is ${evaluateDimJson(declared, symbols)}`); });
+    });
+  }
+  later.forEach((check) => check());
+  return { fed, symbols };
+}
+
+function accept(input: InputJson, feed: TensorLike, owner: object): Fed {
+  if (typeof feed !== "object" || !Array.isArray(feed.dims) || typeof feed.type !== "string") {
+    fail("OF7003", `what is fed to '${input.name}' is not a tensor`, { hint: "feed new Tensor(type, data, dims)" });
+  }
+  if (feed.type !== input.dtype) fail("OF7003", `input '${input.name}' takes ${input.dtype}, not ${feed.type}`);
+  const dims = [...feed.dims];
+  if (feed instanceof Tensor && feed.resident?.owner === owner) return { dims, data: feed.resident };
+  const data = storageOf(input.dtype, feed.data);
+  checkLength(data.length, dims, `what is fed to '${input.name}'`);
+  return { dims, data };
+}
+
+const formatShape = (dims: readonly DimJson[]): string => `[${dims.map(formatDimJson).join(", ")}]`;
+const wrongShape = (input: InputJson, dims: readonly number[], more: string): never =>
+  fail("OF7004", `input '${input.name}' takes ${formatShape(input.dims)}, not [${dims.join(", ")}]${more}`);

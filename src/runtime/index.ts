@@ -1,0 +1,8 @@
+/** onnxfuse/runtime: runs artifacts in Node, browsers and edge runtimes. Contains no compiler. */
+export { load, type ArtifactSource } from "./load.ts";
+export { Session, type Port, type RunOptions, type SessionOptions } from "./session.ts";
+export { Tensor, type ElementSource, type TensorLike } from "./tensor.ts";
+export type { Feeds } from "./feeds.ts";
+export type { StepObserver } from "./steps.ts";
+export { DiagnosticError, type Diagnostic } from "../core/diagnostic.ts";
+export type { DType, TensorData } from "../core/dtype.ts";
