@@ -1,0 +1,107 @@
+/**
+ * Region → naive Kernel. Operands are pulled through the region's nodes (graph/elements.ts), the stores become loops
+ * (kernel/hoist.ts). A region with an anchor keeps its structure: the epilogue is pulled at the anchor's indices with
+ * the accumulator as a local, so that scheduling can rebuild the loops around it.
+ */
+import { invariant, present } from "../core/assert.ts";
+import { dimEqual, type Dim } from "../core/dim.ts";
+import { attributesOf, Elements, lowerContext } from "../graph/elements.ts";
+import type { Node, Value } from "../graph/graph.ts";
+import { named, type Anchor } from "../graph/op.ts";
+import type { Region } from "../graph/region.ts";
+import { axisOf, constant, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
+import { buildLoops, type ElementStore } from "../kernel/hoist.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import { ExprTable } from "../kernel/share.ts";
+import type { Stmt } from "../kernel/stmt.ts";
+import type { EpilogueStore, Structure } from "../kernel/structure.ts";
+import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
+import { inPlacePairs } from "./in-place.ts";
+import { recurrenceLoops } from "./recurrence.ts";
+
+/** The naive kernel of a region with `execution` "kernel". `bufferOf` gives every value its one buffer. */
+export function lowerRegion(region: Region, name: string, bufferOf: (value: Value) => Buffer): Kernel {
+  const anchor = region.anchor;
+  if (!anchor) return elementKernel(region, name, bufferOf);
+  if (anchor.op.whole) return wholeKernel(anchor, name, region, bufferOf);
+  return anchoredKernel(region, anchor, name, bufferOf);
+}
+
+function elementKernel(region: Region, name: string, bufferOf: (value: Value) => Buffer): Kernel {
+  const elements = new Elements({ table: new ExprTable(), inline: new Set(region.nodes), bufferOf });
+  const axes = new AxisNames();
+  const stores = region.outputs.map((value): ElementStore => {
+    const own = axes.of(value.type.shape);
+    const indices = own.map((a) => (a ? axisOf(a) : constant(0, i32)));
+    return { axes: own.filter((a) => a !== undefined), buffer: bufferOf(value), indices, value: elements.at(value, indices) };
+  });
+  return finish(name, buildLoops(elements.table, stores), stores.map((s) => s.buffer), [], undefined);
+}
+
+/** Loop variables that outputs share as long as their leading sizes agree. */
+class AxisNames {
+  readonly #known: { readonly prefix: readonly Dim[]; readonly axis: Axis }[] = [];
+  of(shape: readonly Dim[]): (Axis | undefined)[] {
+    return shape.map((extent, d) => {
+      if (extent === 1) return undefined;
+      const prefix = shape.slice(0, d + 1);
+      const same = this.#known.find((k) => k.prefix.length === prefix.length && k.prefix.every((size, i) => dimEqual(size, prefix[i] ?? 1)));
+      if (same) return same.axis;
+      const axis = { name: `i${d}`, extent };
+      this.#known.push({ prefix, axis });
+      return axis;
+    });
+  }
+}
+
+function anchoredKernel(region: Region, node: Node, name: string, bufferOf: (value: Value) => Buffer): Kernel {
+  const table = new ExprTable();
+  const prologue = new Set(region.nodes.filter((n) => n !== node));
+  const operands = new Elements({ table, inline: prologue, bufferOf });
+  const anchor = present(node.op.anchor, `anchor of ${node.op.type}`).call(node.op, named(node.op, node.inputs.map((v) => v && operands.operand(v, true))), attributesOf(node), lowerContext(node));
+  const accumulated = present(node.outputs[0], `output of ${node.name}`);
+  const elements = new Elements({ table, inline: prologue, bufferOf, given: { value: accumulated, indices: anchor.indices, element: anchor.element } });
+  const indices = anchor.indices.map((e) => table.make(e));
+  const stores = region.outputs.map((value): EpilogueStore => ({ buffer: bufferOf(value), indices, value: elements.at(value, indices) }));
+  const structure = sharedStructure(anchor, stores, table);
+  const definition = { name: accumulatorOf(structure), axes: anchor.axes, value: anchor.accumulate };
+  const body = buildLoops(table, stores.map((s) => ({ ...s, axes: anchor.axes })), definition);
+  return finish(name, body, stores.map((s) => s.buffer), [], structure);
+}
+
+/** The anchor's structure with its expressions shared and simplified. */
+function sharedStructure(anchor: Anchor, stores: readonly EpilogueStore[], table: ExprTable): Structure {
+  const s = anchor.structure(stores);
+  const make = (e: Expr): Expr => table.make(e);
+  switch (s.kind) {
+    case "matmul": return { ...s, a: make(s.a), b: make(s.b) };
+    case "conv": return s.zeroPoints ? { ...s, zeroPoints: { input: make(s.zeroPoints.input), weight: make(s.zeroPoints.weight) } } : s;
+    case "attention": return { ...s, q: make(s.q), k: make(s.k), v: make(s.v), score: make(s.score) };
+    case "recurrence": return s;
+  }
+}
+function accumulatorOf(s: Structure): string {
+  invariant(s.kind !== "recurrence", "a recurrence has no accumulator");
+  return s.accumulator.name;
+}
+
+function wholeKernel(node: Node, name: string, region: Region, bufferOf: (value: Value) => Buffer): Kernel {
+  const operands = new Elements({ table: new ExprTable(), inline: new Set(), bufferOf });
+  const outputs = node.outputs.map((v) => (region.outputs.includes(v) ? bufferOf(v) : undefined));
+  const structure = present(node.op.whole, `structure of ${node.op.type}`).call(node.op, named(node.op, node.inputs.map((v) => v && operands.operand(v, true))), attributesOf(node), outputs);
+  invariant(structure.kind === "recurrence", `${node.op.type} has a whole structure of kind ${structure.kind}`);
+  const { body, scratch } = recurrenceLoops(structure);
+  return finish(name, body, outputs.filter((b) => b !== undefined), scratch, structure);
+}
+
+/** Gathers what the loops read; an output is never an input. */
+function finish(name: string, body: Stmt, outputs: readonly Buffer[], scratch: readonly Buffer[], structure: Structure | undefined): Kernel {
+  const inputs = new Set<Buffer>();
+  const seen = new Set<Expr>();
+  visitStmt(body, (s) => expressionsOf(s).forEach((root) => visitExpr(root, (e) => {
+    if (e.kind === "load" && !outputs.includes(e.buffer) && !scratch.includes(e.buffer)) inputs.add(e.buffer);
+  }, seen)));
+  const kernel: Kernel = { name, inputs: [...inputs], outputs, scratch, body, ...(structure ? { structure } : {}) };
+  const inPlace = inPlacePairs(kernel);
+  return inPlace.length ? { ...kernel, inPlace } : kernel;
+}
