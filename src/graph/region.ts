@@ -14,4 +14,6 @@ export interface Region {
   readonly outputs: readonly Value[];
   /** `host`: run by `evaluate`. `view`: no step, its output is another value's memory. `control`: If or Loop. */
   readonly execution: "kernel" | "host" | "view" | "control";
+  /** Regions of the node's subgraphs, in the order of `subgraphs(node)`; for `control` only. */
+  readonly branches?: readonly (readonly Region[])[];
 }
