@@ -1,0 +1,133 @@
+/** Program, plan and code → artifact. Everything the runtime needs goes into the manifest; nothing else does. */
+import { writeArtifact, type ArtifactParts } from "../artifact/artifact.ts";
+import { dimToJson } from "../artifact/dim-json.ts";
+import type { AddressJson, AttributeValueJson, BufferJson, InputJson, Manifest, PortJson, StepJson, WeightJson } from "../artifact/manifest.ts";
+import { present } from "../core/assert.ts";
+import { dimEqual, dimMul } from "../core/dim.ts";
+import { fail } from "../core/diagnostic.ts";
+import type { Buffer } from "../kernel/expr.ts";
+import { rowMajor } from "../kernel/kernel.ts";
+import type { AttributeJson, Program, Storage } from "../kernel/program.ts";
+import { segment, type SegmentedStep } from "../kernel/segments.ts";
+import type { MemoryPlan } from "../memory/plan.ts";
+import { WeightsSection } from "./weights-section.ts";
+
+export interface PackageInfo {
+  readonly tool: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly model: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly modelChecksum: number;
+}
+
+/** One file from a planned and compiled program. */
+export function packageProgram(program: Program, plan: MemoryPlan, codes: ArtifactParts["codes"], info: PackageInfo, report?: unknown): Uint8Array {
+  const section = new WeightsSection();
+  const buffers = new BufferTable(program, plan);
+  const inputs = program.inputs.map((i): InputJson => ({ ...portOf(i.name, i.buffer, buffers), ...(i.default ? { default: section.add(i.default) } : {}) }));
+  const outputs = program.outputs.map((o) => portOf(o.name, o.buffer, buffers));
+  const weights = weightsOf(program, plan, section);
+  const steps = segment(program.steps).steps.map((s) => stepOf(s, buffers, section));
+  const manifest: Omit<Manifest, "code"> = { ...info, inputs, outputs, memory: memoryOf(plan), buffers: buffers.list, steps, weights };
+  return writeArtifact({ manifest, codes, weights: section.bytes(), ...(report === undefined ? {} : { report }) });
+}
+
+/** Buffers that the runtime touches, each with its number. */
+class BufferTable {
+  readonly list: BufferJson[] = [];
+  readonly #numbers = new Map<Buffer, number>();
+  readonly #program: Program;
+  readonly #plan: MemoryPlan;
+
+  constructor(program: Program, plan: MemoryPlan) {
+    this.#program = program;
+    this.#plan = plan;
+  }
+
+  number(buffer: Buffer): number {
+    const known = this.#numbers.get(buffer);
+    if (known !== undefined) return known;
+    const index = this.list.length;
+    this.#numbers.set(buffer, index);
+    this.list.push(this.#describe(buffer));
+    return index;
+  }
+
+  #describe(buffer: Buffer): BufferJson {
+    const { name, dtype } = buffer;
+    const dims = buffer.shape.map(dimToJson);
+    if (dtype === "string") return { name, dtype, dims };
+    const { storage, layout } = present(this.#program.placements.get(buffer), `placement of ${name}`);
+    const dense = rowMajor(buffer.shape, dimMul).strides;
+    const plain = layout.strides.every((s, d) => dimEqual(s, dense[d] ?? -1) || buffer.shape[d] === 1);
+    return {
+      name, dtype, dims, at: addressOf(storage, this.#plan),
+      ...(layout.offset === 0 ? {} : { offset: dimToJson(layout.offset) }),
+      ...(plain ? {} : { strides: layout.strides.map(dimToJson) }),
+    };
+  }
+}
+
+function addressOf(storage: Storage, plan: MemoryPlan): AddressJson {
+  const address = present(plan.addresses.get(storage), `address of ${storage.name}`);
+  return address.kind === "fixed" ? address.address : { slot: address.slot };
+}
+
+const portOf = (name: string, buffer: Buffer, buffers: BufferTable): PortJson => ({ name, dtype: buffer.dtype, dims: buffer.shape.map(dimToJson), buffer: buffers.number(buffer) });
+
+function memoryOf(plan: MemoryPlan): Manifest["memory"] {
+  return {
+    table: plan.tableAddress, sizes: plan.dims.map(dimToJson), slots: plan.slots, fixedEnd: plan.fixedEnd,
+    arena: plan.arena.map((b) => ({ bytes: dimToJson(b.storage.bytes), first: b.first, last: b.last, at: addressOf(b.storage, plan) })),
+    weightBytes: plan.weightBytes, ...(plan.peak ? { peak: plan.peak } : {}),
+  };
+}
+
+function weightsOf(program: Program, plan: MemoryPlan, section: WeightsSection): WeightJson[] {
+  const done = new Set<Storage>();
+  const out: WeightJson[] = [];
+  for (const w of program.weights) {
+    const { storage } = present(program.placements.get(w.buffer), `placement of ${w.buffer.name}`);
+    if (done.has(storage)) continue;
+    done.add(storage);
+    const at = addressOf(storage, plan), bytes = storage.bytes;
+    if (typeof at !== "number" || typeof bytes !== "number") fail("OF5102", `the size of weight '${storage.name}' is not known`);
+    if (bytes === 0) continue;
+    if ("input" in w.source) out.push({ at, bytes, source: w.source, ...(w.pack.kind === "copy" ? {} : { pack: w.pack }) });
+    else out.push({ at, bytes, ...section.addPacked(w.source, w.pack) });
+  }
+  return out;
+}
+
+function stepOf(step: SegmentedStep, buffers: BufferTable, section: WeightsSection): StepJson {
+  const number = (b: Buffer | undefined): number | null => (b ? buffers.number(b) : null);
+  switch (step.kind) {
+    case "segment": return { run: step.index, calls: step.calls.map((c) => [c.kernel.name, c.origin.label] as const) };
+    case "host": return {
+      host: step.op, domain: step.domain, label: step.origin.label,
+      attributes: Object.fromEntries(Object.entries(step.attributes).map(([k, v]) => [k, attributeOf(v, section)])),
+      inputs: step.inputs.map(number), outputs: step.outputs.map(number),
+    };
+    case "if": {
+      const { condition } = step.step;
+      const branch = (list: readonly SegmentedStep[]): StepJson[] => list.map((s) => stepOf(s, buffers, section));
+      return { if: "predicate" in condition ? { predicate: dimToJson(condition.predicate) } : buffers.number(condition), then: branch(step.then), else: branch(step.else) };
+    }
+    case "loop": {
+      const { count, condition, iteration, carry } = step.step;
+      return { loop: step.body.map((s) => stepOf(s, buffers, section)), count: number(count), condition: number(condition), iteration: buffers.number(iteration), carry: carry.map((c) => [buffers.number(c.from), buffers.number(c.to)] as const) };
+    }
+  }
+}
+
+/** JSON has no NaN, infinities or negative zero. */
+const isPlain = (n: number): boolean => Number.isFinite(n) && !Object.is(n, -0);
+const spell = (n: number): string => (Object.is(n, -0) ? "-0" : String(n));
+
+function attributeOf(value: AttributeJson, section: WeightsSection): AttributeValueJson {
+  if (typeof value === "number") return isPlain(value) ? value : { float: spell(value) };
+  if (typeof value !== "object") return value;
+  if ("tensor" in value) return { tensor: section.add(value.tensor) };
+  const numbers = value.filter((v): v is number => typeof v === "number");
+  return numbers.length === value.length && !numbers.every(isPlain) ? { floats: numbers.map(spell) } : (value as readonly number[] | readonly string[]);
+}

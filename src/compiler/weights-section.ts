@@ -1,0 +1,63 @@
+/** The weights section of an artifact: every tensor once, aligned to 64 bytes, uniform tensors as one element. */
+import { checksum } from "../artifact/checksum.ts";
+import type { DataJson, WeightJson } from "../artifact/manifest.ts";
+import { byteSize } from "../core/dtype.ts";
+import { invariant } from "../core/assert.ts";
+import type { PackSpec } from "../core/pack-spec.ts";
+import { bytesOf, sizeOf, type Tensor } from "../core/tensor.ts";
+import { packedLength, packTensor } from "../memory/pack.ts";
+
+const alignment = 64;
+
+export class WeightsSection {
+  readonly #pieces: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
+  readonly #byChecksum = new Map<number, { readonly offset: number; readonly bytes: Uint8Array }[]>();
+  #end = 0;
+
+  /** Stores a tensor. */
+  add(t: Tensor): DataJson {
+    invariant(t.dtype !== "string", "strings are not weights");
+    const bytes = bytesOf(t);
+    const element = byteSize(t.dtype);
+    const uniform = sizeOf(t.dims) > 1 && isUniform(bytes, element);
+    const stored = uniform ? bytes.subarray(0, element) : bytes;
+    return { dtype: t.dtype, dims: t.dims, offset: this.#store(stored), length: stored.length, ...(uniform ? { fill: true } : {}) };
+  }
+
+  /**
+   * Stores a weight, packed unless its packed form is larger or it is uniform: then it is packed at load.
+   */
+  addPacked(t: Tensor, spec: PackSpec): Pick<WeightJson, "source" | "pack"> {
+    if (spec.kind === "copy") return { source: this.add(t) };
+    const grows = packedLength(t.dims, spec) * elementBytes(t, spec) > bytesOf(t).length;
+    if (grows || isUniform(bytesOf(t), byteSize(t.dtype))) return { source: this.add(t), pack: spec };
+    return { source: this.add(packTensor(t, spec)) };
+  }
+
+  bytes(): Uint8Array {
+    const out = new Uint8Array(this.#end);
+    for (const p of this.#pieces) out.set(p.bytes, p.offset);
+    return out;
+  }
+
+  #store(bytes: Uint8Array): number {
+    const sum = checksum(bytes);
+    const alike = this.#byChecksum.get(sum) ?? [];
+    const same = alike.find((p) => p.bytes.length === bytes.length && p.bytes.every((b, i) => b === bytes[i]));
+    if (same) return same.offset;
+    const piece = { offset: this.#end, bytes };
+    this.#pieces.push(piece);
+    this.#byChecksum.set(sum, [...alike, piece]);
+    this.#end = Math.ceil((piece.offset + bytes.length) / alignment) * alignment;
+    return piece.offset;
+  }
+}
+
+const elementBytes = (t: Tensor, spec: PackSpec): number =>
+  spec.kind === "panels" ? byteSize(spec.as) : spec.kind === "permute" ? byteSize(spec.as ?? t.dtype) : byteSize(t.dtype);
+
+/** Whether all elements have the same bits. */
+function isUniform(bytes: Uint8Array, element: number): boolean {
+  for (let i = element; i < bytes.length; i++) if (bytes[i] !== bytes[i - element]) return false;
+  return bytes.length > element;
+}
