@@ -1,0 +1,181 @@
+/**
+ * C[m, n] = Σ_k A[m, k]·B[k, n] as loops over register tiles, with the epilogue applied to each finished tile.
+ *
+ * Rows go in tiles of 4, columns in panels of 8; a single row takes 32 columns at a time, which is bound by reading B.
+ * Blocks of rows are sized so that A's block stays in the second-level cache while B's panels pass over it, a panel
+ * staying in the first (Goto & van de Geijn, "Anatomy of high-performance matrix multiplication").
+ */
+import { dimRange, isSymbolic, type Dim } from "../core/dim.ts";
+import { binary, constant, gt, i32, min, sub, type Expr } from "../kernel/expr.ts";
+import type { Stmt } from "../kernel/stmt.ts";
+import { plus, times, toIndex } from "./affine.ts";
+import { addressOf, bytesOf, type KernelBuilder } from "./builder.ts";
+import type { Epilogue } from "./epilogue.ts";
+import { accumulate, declareAccumulators, type BColumns, type TileKind } from "./tile.ts";
+
+/** A's rows, read where they lie. */
+export interface DirectRows {
+  readonly kind: "direct";
+  /** Address of row 0. */
+  readonly pointer: Expr;
+  readonly rowBytes: Dim;
+  readonly stepBytes: Dim;
+}
+/** A's rows are computed into scratch, a block at a time: float32, or int16 for pairs, with zeros up to `depth`. */
+export interface GatheredRows {
+  readonly kind: "gathered";
+  /** Elements of a row in scratch; a multiple of 2 for pairs. */
+  readonly depth: Dim;
+  /** Writes a row. */
+  fill(into: Stmt[], row: Expr, to: Expr): void;
+}
+/** B in panels of `width` columns: [panel][step][width] (each a pair for pairs). */
+export interface PanelColumns {
+  readonly kind: "panels";
+  readonly pointer: Expr;
+  readonly width: 4 | 8;
+  readonly panelBytes: Dim;
+  /** Bytes of one step of a panel. */
+  readonly stepBytes: number;
+}
+/** B's rows, contiguous along n, read where they lie. */
+export interface RowColumns { readonly kind: "rows"; readonly pointer: Expr; readonly stepBytes: Dim }
+
+export interface Gemm {
+  readonly kind: TileKind;
+  readonly rows: Dim;
+  readonly columns: Dim;
+  /** Steps of the contracted axis: k, or half of it (rounded up) for pairs. */
+  readonly steps: Dim;
+  readonly a: DirectRows | GatheredRows;
+  readonly b: PanelColumns | RowColumns;
+  readonly epilogue: Epilogue;
+}
+
+const tileRows = 4;
+/** Bytes of A that are to stay in the second-level cache. */
+const blockBytes = 128 * 1024;
+
+/** Writes the loops. Whatever the operands' addresses depend on must be bound. */
+export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
+  gemm.epilogue.begin(into);
+  const block = blockRows(gemm);
+  const { rows } = gemm;
+  if (gemm.a.kind === "direct" && !isSymbolic(rows) && rows <= block) {
+    emitBlock(b, into, gemm, gemm.a, constant(0, i32), rows, constant(rows, i32), rows);
+    return;
+  }
+  const gathered = gemm.a.kind === "gathered" ? gatherBuffer(b, gemm, gemm.a, block) : undefined;
+  const total = b.letIndex(into, "rows", toIndex(rows));
+  b.loop(into, "block", 0, total, block, rows, (begin, body) => {
+    const count = isSymbolic(rows) || rows % block !== 0 ? b.let(body, "count", min(constant(block, i32), sub(total, begin))) : constant(Math.min(block, rows), i32);
+    const known = count.kind === "const" ? Number(count.value) : undefined;
+    const a = gathered ? gathered(body, begin, count) : gemm.a.kind === "direct" ? { ...gemm.a, pointer: b.let(body, "rowsA", plus(gemm.a.pointer, times(begin, toIndex(gemm.a.rowBytes)))) } : undefined;
+    if (a) emitBlock(b, body, gemm, a, begin, known, count, rows);
+  });
+}
+
+function blockRows(gemm: Gemm): number {
+  const depth = gemm.a.kind === "gathered" ? gemm.a.depth : gemm.steps;
+  const bytes = 4 * (isSymbolic(depth) ? 512 : Math.max(1, depth));
+  const fits = Math.floor(blockBytes / bytes / tileRows) * tileRows;
+  const { upper } = dimRange(gemm.rows);
+  const all = Number.isFinite(upper) ? Math.ceil(upper / tileRows) * tileRows : Infinity;
+  return Math.max(tileRows, Math.min(512, Math.max(16, fits), all));
+}
+
+/** Scratch for a block of computed rows; gives a function that fills it. */
+function gatherBuffer(b: KernelBuilder, gemm: Gemm, a: GatheredRows, block: number) {
+  const dtype = gemm.kind.kind === "float" ? "float32" : "int16";
+  const buffer = b.temporary("rows", dtype, [block, a.depth]);
+  const rowBytes = bytesOf(a.depth, dtype);
+  return (into: Stmt[], begin: Expr, count: Expr): DirectRows => {
+    const start = b.let(into, "gathered", addressOf(buffer));
+    b.loop(into, "fill", 0, count, 1, block, (i, body) => a.fill(body, b.let(body, "row", plus(begin, i)), b.let(body, "to", plus(start, times(i, toIndex(rowBytes))))));
+    return { kind: "direct", pointer: start, rowBytes, stepBytes: 4 };
+  };
+}
+
+/** A block of rows against all of B: panels outermost, so that each stays in the first-level cache. */
+function emitBlock(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, firstRow: Expr, known: number | undefined, count: Expr, rows: Dim): void {
+  const fullRows = known === undefined ? b.let(into, "full", binary("and", count, constant(-tileRows, i32))) : constant(known - (known % tileRows), i32);
+  if (known === undefined || known >= tileRows) {
+    const tile = known !== undefined && known < 2 * tileRows;
+    forColumns(b, into, gemm.b, gemm.columns, [8], (body, column, width, lanes, valid) => {
+      const one = (m: Expr, inner: Stmt[]): void => emitTile(b, inner, gemm, a, firstRow, m, tileRows, column, width, lanes, valid);
+      if (tile) one(constant(0, i32), body);
+      else b.loop(body, "m", 0, fullRows, tileRows, rows, one);
+    });
+  }
+  if (known !== undefined) {
+    const rest = known % tileRows;
+    if (rest > 0) forColumns(b, into, gemm.b, gemm.columns, rest === 1 ? [32, 8] : rest === 2 ? [16, 8] : [8], (body, column, width, lanes, valid) =>
+      emitTile(b, body, gemm, a, firstRow, fullRows, rest, column, width, lanes, valid));
+    return;
+  }
+  b.loop(into, "m", fullRows, count, 1, rows, (m, inner) =>
+    forColumns(b, inner, gemm.b, gemm.columns, [32, 8], (body, column, width, lanes, valid) =>
+      emitTile(b, body, gemm, a, firstRow, m, 1, column, width, lanes, valid)));
+}
+
+type ColumnBody = (into: Stmt[], column: Expr, width: number, lanes: 1 | 4, valid: number | Expr) => void;
+
+/** Covers the columns with tiles of the given widths (descending), then with what is left. */
+function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns | RowColumns, columns: Dim, widths: readonly number[], body: ColumnBody): void {
+  const usable = operand.kind === "panels" ? (operand.width === 4 ? [4] : isSymbolic(operand.panelBytes) ? [8] : widths) : widths;
+  let begin: Expr = constant(0, i32);
+  const cover = (width: number, lanes: 1 | 4): void => {
+    if (isSymbolic(columns) || begin.kind !== "const") {
+      const end = width === 1 ? toIndex(columns) : b.let(into, "end", plus(begin, binary("and", sub(toIndex(columns), begin), constant(-width, i32))));
+      b.loop(into, "n", begin, end, width, columns, (n, inner) => body(inner, n, width, lanes, width));
+      begin = end;
+      return;
+    }
+    const from = Number(begin.value), count = Math.floor((columns - from) / width);
+    if (count === 1) body(into, begin, width, lanes, width);
+    else if (count > 1) b.loop(into, "n", begin, constant(from + count * width, i32), width, columns, (n, inner) => body(inner, n, width, lanes, width));
+    begin = constant(from + count * width, i32);
+  };
+  for (const width of usable) cover(width, 4);
+  if (begin.kind === "const" && !isSymbolic(columns)) {
+    const from = Number(begin.value), rest = columns - from;
+    if (rest === 0) return;
+    if (operand.kind === "panels") { body(into, begin, Math.ceil(rest / 4) * 4, 4, rest); return; }
+    cover(4, 4);
+    if (rest % 4 > 0) body(into, begin, rest % 4, 1, rest % 4);
+    return;
+  }
+  if (operand.kind === "panels") {
+    const left = b.let(into, "left", sub(toIndex(columns), begin));
+    const then: Stmt[] = [];
+    body(then, begin, operand.width, 4, left);
+    into.push({ kind: "if", condition: gt(left, 0), then: { kind: "block", body: then } });
+    return;
+  }
+  cover(4, 4);
+  cover(1, 1);
+}
+
+function emitTile(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, firstRow: Expr, m: Expr, rows: number, column: Expr, width: number, lanes: 1 | 4, valid: number | Expr): void {
+  const accumulators = declareAccumulators(b, into, gemm.kind, { rows, columns: width, lanes });
+  const start = plus(a.pointer, times(m, toIndex(a.rowBytes)));
+  const rowBytes = a.rowBytes;
+  const operand = isSymbolic(rowBytes) || rows === 1
+    ? { pointers: Array.from({ length: rows }, (_, i) => plus(start, times(constant(i, i32), toIndex(rowBytes)))), stepBytes: a.stepBytes }
+    : { pointers: [start], rowBytes, stepBytes: a.stepBytes };
+  accumulate(b, into, gemm.kind, accumulators, lanes, operand, columnsAt(gemm.b, column, width, lanes), b.letIndex(into, "steps", toIndex(gemm.steps)));
+  gemm.epilogue.store(into, { row: plus(firstRow, m), column, columns: valid, accumulators });
+}
+
+function columnsAt(operand: PanelColumns | RowColumns, column: Expr, width: number, lanes: 1 | 4): BColumns {
+  if (operand.kind === "rows") return { pointer: plus(operand.pointer, times(column, 4)), offsets: Array.from({ length: width / lanes }, (_, v) => v * lanes * 4), stepBytes: operand.stepBytes };
+  const perPanel = operand.width / 4, vectorBytes = operand.stepBytes / perPanel;
+  const panel = operand.width === 8 ? binary("shr", column, constant(3, i32)) : binary("shr", column, constant(2, i32));
+  const index = column.kind === "const" ? constant(Math.floor(Number(column.value) / operand.width), i32) : panel;
+  const bytes = isSymbolic(operand.panelBytes) ? 0 : operand.panelBytes;
+  return {
+    pointer: plus(operand.pointer, times(index, toIndex(operand.panelBytes))),
+    offsets: Array.from({ length: width / 4 }, (_, v) => Math.floor(v / perPanel) * bytes + (v % perPanel) * vectorBytes),
+    stepBytes: operand.stepBytes,
+  };
+}

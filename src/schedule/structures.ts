@@ -1,0 +1,163 @@
+/**
+ * Rebuilds structured kernels (contractions, convolutions, attention, recurrences) as register-tiled loops, and packs
+ * the weights they read. The new loops compute what the naive ones do, up to the order of float additions.
+ */
+import { assertNever, present } from "../core/assert.ts";
+import { byteSize, type DType } from "../core/dtype.ts";
+import type { Buffer } from "../kernel/expr.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { PackSpec, Placement, Program, Step, Storage, Weight } from "../kernel/program.ts";
+import type { Stmt } from "../kernel/stmt.ts";
+import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
+import { denseLayout, KernelBuilder, type ScheduleContext, type ScheduleTarget } from "./builder.ts";
+import { scheduleMatMul } from "./matmul.ts";
+
+/**
+ * The kernel with its loops rebuilt and its structure gone; undefined where its structure has no schedule (the naive
+ * loops are then scheduled like any others).
+ */
+export function scheduleStructure(kernel: Kernel, context: ScheduleContext): Kernel | undefined {
+  const b = new KernelBuilder(kernel.name, context);
+  const body = structureLoops(b, kernel);
+  if (!body) return undefined;
+  const used = buffersOf(body);
+  const { structure: _, inPlace, ...rest } = kernel;
+  const operands = mainOperands(kernel);
+  const kept = inPlace?.filter((pair) => !operands.has(pair.input));
+  return {
+    ...rest, body,
+    inputs: [...kernel.inputs.filter((x) => used.has(x)), ...b.addedInputs],
+    scratch: b.scratch,
+    ...(kept && kept.length > 0 ? { inPlace: kept } : {}),
+  };
+}
+
+function structureLoops(b: KernelBuilder, kernel: Kernel): Stmt | undefined {
+  const { structure } = kernel;
+  switch (structure?.kind) {
+    case undefined: return undefined;
+    case "matmul": return scheduleMatMul(b, structure);
+    case "conv": return undefined;
+    case "attention": return undefined;
+    case "recurrence": return undefined;
+    default: return assertNever(structure);
+  }
+}
+
+/** Buffers a tile reads as a whole: an output in the same memory would be overwritten while they are still needed. */
+function mainOperands(kernel: Kernel): ReadonlySet<Buffer> {
+  const { structure } = kernel;
+  const out = new Set<Buffer>();
+  const note = (...expressions: readonly Parameters<typeof visitExpr>[0][]): void => {
+    for (const e of expressions) visitExpr(e, (x) => { if (x.kind === "load") out.add(x.buffer); });
+  };
+  switch (structure?.kind) {
+    case undefined: break;
+    case "matmul": note(structure.a, structure.b); break;
+    case "conv": out.add(structure.input).add(structure.weight); break;
+    case "attention": note(structure.q, structure.k, structure.v); break;
+    case "recurrence": for (const x of kernel.inputs) out.add(x); break;
+    default: assertNever(structure);
+  }
+  return out;
+}
+
+/** Every buffer that statements read or write. */
+function buffersOf(body: Stmt): ReadonlySet<Buffer> {
+  const out = new Set<Buffer>();
+  visitStmt(body, (s) => {
+    if (s.kind === "store") out.add(s.buffer);
+    for (const e of expressionsOf(s)) visitExpr(e, (x) => { if (x.kind === "load" || x.kind === "address") out.add(x.buffer); });
+  });
+  return out;
+}
+
+/** Schedules every structured kernel of a program; weights that are no longer read as they were go. */
+export function scheduleStructures(program: Program, target: ScheduleTarget): Program {
+  const weights = new ProgramWeights(program);
+  const context: ScheduleContext = {
+    target,
+    layout: (buffer) => program.placements.get(buffer)?.layout ?? denseLayout(buffer.shape),
+    weight: (buffer) => weights.of(buffer),
+    packed: (weight, spec, dtype, length) => weights.packed(weight, spec, dtype, length),
+  };
+  const done = new Map<Kernel, Kernel>();
+  const kernel = (k: Kernel): Kernel => {
+    const before = done.get(k);
+    if (before) return before;
+    const after = k.structure ? scheduleStructure(k, context) ?? withoutStructure(k) : k;
+    done.set(k, after);
+    return after;
+  };
+  const step = (s: Step): Step => {
+    switch (s.kind) {
+      case "call": return { ...s, kernel: kernel(s.kernel) };
+      case "host": return s;
+      case "if": return { ...s, then: s.then.map(step), else: s.else.map(step) };
+      case "loop": return { ...s, body: s.body.map(step) };
+      default: return assertNever(s);
+    }
+  };
+  return weights.finish({ ...program, steps: program.steps.map(step) });
+}
+const withoutStructure = ({ structure: _, ...rest }: Kernel): Kernel => rest;
+
+class ProgramWeights {
+  private readonly program: Program;
+  private readonly byStorage = new Map<Storage, Weight>();
+  private readonly requests = new Map<Weight, Map<string, Weight>>();
+  private readonly placements: Map<Buffer, Placement>;
+
+  constructor(program: Program) {
+    this.program = program;
+    this.placements = new Map(program.placements);
+    for (const w of program.weights) if (w.pack.kind === "copy") this.byStorage.set(present(program.placements.get(w.buffer), `place of ${w.buffer.name}`).storage, w);
+  }
+
+  of(buffer: Buffer): Weight | undefined {
+    const storage = this.program.placements.get(buffer)?.storage;
+    return storage && this.byStorage.get(storage);
+  }
+
+  packed(weight: Weight, spec: PackSpec, dtype: DType, length: number): Buffer {
+    const known = this.requests.get(weight) ?? new Map<string, Weight>();
+    this.requests.set(weight, known);
+    const key = JSON.stringify(spec);
+    const before = known.get(key);
+    if (before) return before.buffer;
+    const name = `${weight.buffer.name}_packed${known.size > 0 ? known.size + 1 : ""}`;
+    const buffer: Buffer = { name, dtype, shape: [length] };
+    known.set(key, { buffer, source: weight.source, pack: spec });
+    this.placements.set(buffer, { storage: { name, kind: "weight", bytes: length * byteSize(dtype) }, layout: denseLayout(buffer.shape) });
+    return buffer;
+  }
+
+  /** The program with the packed weights, and without those nothing reads any more. */
+  finish(program: Program): Program {
+    const used = usedStorages(program, this.placements);
+    const all = this.program.weights.flatMap((w) => [w, ...(this.requests.get(w)?.values() ?? [])]);
+    const weights = all.filter((w) => used.has(present(this.placements.get(w.buffer), `place of ${w.buffer.name}`).storage));
+    const placements = new Map([...this.placements].filter(([, p]) => p.storage.kind !== "weight" || used.has(p.storage)));
+    return { ...program, weights, placements };
+  }
+}
+
+function usedStorages(program: Program, placements: ReadonlyMap<Buffer, Placement>): ReadonlySet<Storage> {
+  const used = new Set<Storage>();
+  const note = (buffer: Buffer | undefined): void => {
+    const storage = buffer && placements.get(buffer)?.storage;
+    if (storage) used.add(storage);
+  };
+  const step = (s: Step): void => {
+    switch (s.kind) {
+      case "call": [...s.kernel.inputs, ...s.kernel.outputs].forEach(note); return;
+      case "host": [...s.inputs, ...s.outputs].forEach(note); return;
+      case "if": if (!("predicate" in s.condition)) note(s.condition); s.then.forEach(step); s.else.forEach(step); return;
+      case "loop": [s.count, s.condition, s.iteration, ...s.carry.flatMap((c) => [c.from, c.to])].forEach(note); s.body.forEach(step); return;
+      default: assertNever(s);
+    }
+  };
+  program.steps.forEach(step);
+  [...program.inputs, ...program.outputs].forEach((p) => note(p.buffer));
+  return used;
+}

@@ -1,0 +1,106 @@
+/**
+ * The register tile every contraction is made of: `rows` × `columns` accumulators, and an inner loop that adds one
+ * (float) or two (int16 pairs) steps of the contracted axis at a time. No unrolling over that axis: engines sink
+ * vector operations below all loads of a block, so unrolled tiles spill (4x8 and 2x16 fit in 16 registers).
+ */
+import { isSymbolic, type Dim } from "../core/dim.ts";
+import { invariant, present } from "../core/assert.ts";
+import { add, constant, f32, f32x4, i16x8, i32, i32x4, madd, type Expr, type Type } from "../kernel/expr.ts";
+import { assign, loop, type Stmt } from "../kernel/stmt.ts";
+import type { DType } from "../core/dtype.ts";
+import { loadAt, splatAt, type KernelBuilder } from "./builder.ts";
+import { plus, times, toIndex } from "./affine.ts";
+
+/** How operands are multiplied. `pairs`: int16 pairs by i32x4.dot_i16x8_s. */
+export type TileKind =
+  | { readonly kind: "float" }
+  /** B's stored dtype: int16, or int8 widened by the load. */
+  | { readonly kind: "pairs"; readonly b: DType };
+
+export interface TileShape {
+  readonly rows: number;
+  /** A multiple of 4; or any number with `lanes` 1. */
+  readonly columns: number;
+  readonly lanes: 1 | 4;
+}
+
+/** The accumulators of a tile: locals, one vector (or scalar) of columns after another in each row. */
+export type Accumulators = readonly (readonly Expr[])[];
+
+export const accumulatorType = (kind: TileKind, lanes: 1 | 4): Type => (kind.kind === "float" ? (lanes === 4 ? f32x4 : f32) : (lanes === 4 ? i32x4 : i32));
+
+/** Pointer loops count addresses: nothing tighter is known of them. */
+const anyAddress = 2 ** 31 - 1;
+
+/** Declares zeroed accumulators. */
+export function declareAccumulators(b: KernelBuilder, into: Stmt[], kind: TileKind, shape: TileShape): Accumulators {
+  const type = accumulatorType(kind, shape.lanes);
+  return Array.from({ length: shape.rows }, () =>
+    Array.from({ length: shape.columns / shape.lanes }, () => b.let(into, "acc", constant(0, type))));
+}
+
+export interface ARows {
+  /** Address of each row's first element; or of row 0 only, with `rowBytes` to the next. */
+  readonly pointers: readonly Expr[];
+  readonly rowBytes?: number;
+  /** Bytes from one step of the contracted axis to the next. */
+  readonly stepBytes: Dim;
+}
+export interface BColumns {
+  readonly pointer: Expr;
+  /** Byte offset of each vector of columns. */
+  readonly offsets: readonly number[];
+  readonly stepBytes: Dim;
+}
+
+/**
+ * Adds `steps` steps of the contracted axis to the accumulators. Operands of `float` are float32; of `pairs`, A is int16
+ * and a step is a pair.
+ */
+export function accumulate(b: KernelBuilder, into: Stmt[], kind: TileKind, accumulators: Accumulators, lanes: 1 | 4, a: ARows, columns: BColumns, steps: Expr): void {
+  invariant(a.pointers.length === accumulators.length || a.rowBytes !== undefined, "a tile needs a pointer for every row, or their distance");
+  const moving = a.pointers.map((p) => b.let(into, "pa", p));
+  const body: Stmt[] = [];
+  const step = (pb: Expr): void => {
+    const vectors = columns.offsets.map((offset) => b.let(body, "b", loadB(kind, lanes, pb, offset)));
+    accumulators.forEach((row, i) => {
+      const [pointer, offset] = a.rowBytes === undefined ? [present(moving[i], "row pointer"), 0] : [present(moving[0], "row pointer"), i * a.rowBytes];
+      const x = b.let(body, "a", loadA(kind, lanes, pointer, offset));
+      row.forEach((acc, j) => body.push(multiplyAdd(b, kind, acc, x, present(vectors[j], "column vector"))));
+    });
+    const advance = toIndex(a.stepBytes);
+    for (const p of moving) if (p.kind === "local") body.push(assign(p.name, add(p, advance)));
+  };
+  if (!isSymbolic(columns.stepBytes) && columns.stepBytes > 0) {
+    const begin = b.letIndex(into, "pb", columns.pointer);
+    const axis = { name: b.name("pb"), extent: anyAddress };
+    step({ kind: "axis", axis, type: i32 });
+    into.push(loop(axis, begin, plus(begin, times(steps, columns.stepBytes)), columns.stepBytes, { kind: "block", body }));
+    return;
+  }
+  const pb = b.let(into, "pb", columns.pointer);
+  step(pb);
+  if (pb.kind === "local") body.push(assign(pb.name, add(pb, toIndex(columns.stepBytes))));
+  into.push(loop({ name: b.name("k"), extent: anyAddress }, constant(0, i32), steps, 1, { kind: "block", body }));
+}
+
+function loadB(kind: TileKind, lanes: 1 | 4, pointer: Expr, offset: number): Expr {
+  if (kind.kind === "float") return loadAt(pointer, offset, "float32", lanes === 4 ? f32x4 : f32);
+  invariant(lanes === 4, "pairs come in vectors");
+  return loadAt(pointer, offset, kind.b, i16x8);
+}
+
+function loadA(kind: TileKind, lanes: 1 | 4, pointer: Expr, offset: number): Expr {
+  if (kind.kind === "float") return splatAt(pointer, offset, "float32", lanes === 4 ? f32x4 : f32);
+  return { kind: "bitcast", a: splatAt(pointer, offset, "int32", i32x4), type: i16x8 };
+}
+
+function multiplyAdd(b: KernelBuilder, kind: TileKind, acc: Expr, x: Expr, y: Expr): Stmt {
+  invariant(acc.kind === "local", "accumulators are locals");
+  if (kind.kind === "float") return assign(acc.name, madd(x, y, acc, b.relaxed));
+  return assign(acc.name, add(acc, { kind: "dot", a: x, b: y, type: i32x4 }));
+}
+
+/** One lane of an accumulator as a scalar. */
+export const laneOf = (acc: Expr, lane: number): Expr =>
+  acc.type.lanes === 1 ? acc : { kind: "extract", a: acc, lane, type: { scalar: acc.type.scalar, lanes: 1 } };
