@@ -1,0 +1,56 @@
+/** Scales and zero points: which one an element takes, and rounding to a quantised dtype. */
+import { invariant } from "../core/assert.ts";
+import type { Dim } from "../core/dim.ts";
+import type { DType } from "../core/dtype.ts";
+import type { InferContext, Operand, TypeInfo } from "../graph/op.ts";
+import { add, binary, cast, constant, div, f32, i32, mul, unary, type Expr } from "../kernel/expr.ts";
+import { knownIntegers } from "./known-integers.ts";
+import { operand } from "./window.ts";
+
+const limits: Partial<Readonly<Record<DType, readonly [number, number]>>> = {
+  int8: [-128, 127], uint8: [0, 255], int16: [-32768, 32767], uint16: [0, 65535], int32: [-(2 ** 31), 2 ** 31 - 1],
+};
+
+/** Reports a dtype that values cannot be quantised to. */
+export function checkQuantized(dtype: DType, context: InferContext): DType {
+  return limits[dtype] && dtype !== "int32" ? dtype : context.fail("OF3013", `cannot quantise to ${dtype}`);
+}
+
+/** A float32 value rounded half to even, shifted by the zero point (i32) and saturated; as i32. NaN gives the least value. */
+export function quantized(value: Expr, zeroPoint: Expr, dtype: DType): Expr {
+  const [low, high] = limits[dtype] ?? invariantLimits(dtype);
+  const shifted = add(unary("nearest", value), cast(zeroPoint, "f32"));
+  return cast(binary("pmin", constant(high, f32), binary("pmax", constant(low, f32), shifted)), "i32");
+}
+function invariantLimits(dtype: DType): never {
+  invariant(false, `${dtype} is a quantised type`);
+}
+
+/** An i32 accumulator as a quantised value: acc · (a · b / y) in float32. */
+export function requantized(accumulator: Expr, scaleA: Expr, scaleB: Expr, scaleY: Expr, zeroPoint: Expr, dtype: DType): Expr {
+  return quantized(mul(cast(accumulator, "f32"), div(mul(scaleA, scaleB), scaleY)), zeroPoint, dtype);
+}
+
+/** The element of a tensor that has one element for all. */
+export const single = (of: Operand): Expr => of.at(...of.shape.map(() => constant(0, i32)));
+
+/** Whether a scale or zero point is one for the whole tensor. */
+export const isSingle = (of: TypeInfo): boolean => of.shape.every((d) => d === 1);
+
+/** A zero point as i32: 0 where absent, a constant where all are known to be equal, else the one at `index` of its axis. */
+export function zeroPointAt(of: Operand | undefined, index: Expr | undefined): Expr {
+  const known = of ? knownIntegers(of) : [0], first = known?.[0];
+  if (known && first !== undefined && known.every((v) => v === first)) return constant(first, i32);
+  invariant(of, "an unknown zero point is an operand");
+  return isSingle(of) || !index ? single(of) : of.at(index);
+}
+
+/** A scale: one for all, or the one at `index` of its axis. */
+export const scaleAt = (of: Operand, index: Expr | undefined): Expr => (isSingle(of) || !index ? single(of) : of.at(index));
+
+/** The scale's indices for an element of a tensor: for one scale, one an index of `axis`, or one every `block` along it. */
+export function scaleIndices(scale: readonly Dim[], axis: number, block: number, indices: readonly Expr[]): readonly Expr[] {
+  if (block > 0) return indices.map((e, d) => (d === axis ? div(e, block) : e));
+  if (scale.length === 0) return [];
+  return [scale[0] === 1 ? constant(0, i32) : operand(indices, axis)];
+}

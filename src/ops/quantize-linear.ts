@@ -1,0 +1,82 @@
+/** QuantizeLinear and DequantizeLinear: per tensor, per axis, or in blocks along an axis. */
+import { dimEqual, formatShape } from "../core/dim.ts";
+import { dtypeFromOnnx, type DType } from "../core/dtype.ts";
+import { defineOp, int, type AttributeSpec, type InferContext, type Operand, type Spelling, type TypeInfo } from "../graph/op.ts";
+import { cast, constant, div, i32, mul, sub, type Expr } from "../kernel/expr.ts";
+import { DequantizeLinear as evaluateDequantize, QuantizeLinear as evaluateQuantize } from "../evaluate/quantize.ts";
+import { axisWithin } from "./axis-reduction.ts";
+import { checkQuantized, quantized, scaleIndices } from "./quantization.ts";
+
+const attributes = { axis: int(1), block_size: int(0), output_dtype: int(0) } as const satisfies Record<string, AttributeSpec>;
+interface Options { readonly axis: number; readonly block_size: number; readonly output_dtype: number }
+
+/** Reports scales whose shape fits none of the three ways. */
+function checkScale(X: TypeInfo, scale: TypeInfo, { axis, block_size }: Options, context: InferContext): void {
+  const [size] = scale.shape;
+  if (scale.shape.length === 0 || (scale.shape.length === 1 && size === 1)) return;
+  const along = axisWithin(axis, X.shape.length, context);
+  const own = X.shape[along];
+  const perAxis = scale.shape.length === 1 && block_size === 0 && (typeof size !== "number" || typeof own !== "number" || dimEqual(size, own));
+  const blocked = block_size > 0 && scale.shape.length === X.shape.length;
+  if (!perAxis && !blocked) context.fail("OF3011", `scales of ${formatShape(scale.shape)} do not fit a tensor of ${formatShape(X.shape)} along axis ${axis}`);
+}
+
+function givenDtype(code: number, context: InferContext): DType | undefined {
+  return code === 0 ? undefined : (dtypeFromOnnx(code) ?? context.fail("OF3012", `output_dtype ${code} is not supported`));
+}
+
+const axisOfScale = (axis: number, rank: number): number => (axis < 0 ? axis + rank : axis);
+
+/** The zero point of an element as i32. */
+function zeroOf(zero: Operand | undefined, scale: Operand, { axis, block_size }: Options, indices: readonly Expr[]): Expr {
+  return zero ? cast(zero.at(...scaleIndices(scale.shape, axisOfScale(axis, indices.length), block_size, indices)), "i32") : constant(0, i32);
+}
+
+/** Attributes came with opsets 13 (axis), 21 (blocks, output type) and 23 (precision). */
+function write(node: Spelling, opset: number): Spelling | undefined {
+  const { axis, block_size, output_dtype, ...rest } = node.attributes;
+  if (opset >= 21) return { ...node, attributes: { ...rest, axis, ...(block_size ? { block_size } : {}), ...(output_dtype ? { output_dtype } : {}) } };
+  if (block_size || output_dtype) return undefined;
+  return opset >= 13 ? { ...node, attributes: { axis } } : { ...node, attributes: {} };
+}
+
+export const QuantizeLinear = defineOp({
+  type: "QuantizeLinear",
+  domain: "",
+  since: 21,
+  inputs: { x: "required", y_scale: "required", y_zero_point: "optional" },
+  attributes,
+  fusionKind: "broadcast",
+  infer({ x, y_scale, y_zero_point }, options, context) {
+    checkScale(x, y_scale, options, context);
+    const dtype = y_zero_point?.dtype ?? givenDtype(options.output_dtype, context) ?? "uint8";
+    return [{ dtype: checkQuantized(dtype, context), shape: x.shape }];
+  },
+  evaluate: evaluateQuantize,
+  lower: ({ x, y_scale, y_zero_point }, options, { outputs }) => [(...indices) => {
+    const scale = y_scale.at(...scaleIndices(y_scale.shape, axisOfScale(options.axis, indices.length), options.block_size, indices));
+    const value = div(cast(x.at(...indices), "f32"), cast(scale, "f32"));
+    return quantized(value, zeroOf(y_zero_point, y_scale, options, indices), outputs[0]?.dtype ?? "uint8");
+  }],
+  write,
+});
+
+export const DequantizeLinear = defineOp({
+  type: "DequantizeLinear",
+  domain: "",
+  since: 21,
+  inputs: { x: "required", x_scale: "required", x_zero_point: "optional" },
+  attributes,
+  fusionKind: "broadcast",
+  infer({ x, x_scale }, options, context) {
+    checkScale(x, x_scale, options, context);
+    return [{ dtype: givenDtype(options.output_dtype, context) ?? x_scale.dtype, shape: x.shape }];
+  },
+  evaluate: evaluateDequantize,
+  lower: ({ x, x_scale, x_zero_point }, options) => [(...indices) => {
+    const scale = x_scale.at(...scaleIndices(x_scale.shape, axisOfScale(options.axis, indices.length), options.block_size, indices));
+    const steps = sub(cast(x.at(...indices), "i32"), zeroOf(x_zero_point, x_scale, options, indices));
+    return mul(cast(steps, "f32"), cast(scale, "f32"));
+  }],
+  write,
+});
