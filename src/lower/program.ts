@@ -1,0 +1,155 @@
+/**
+ * Graph + Regions → Program: a step per region, buffers for values, placements for buffers. Views and concatenations by
+ * placement cost no step; results that lie in inputs, constants or parts of other values get copies; steps whose
+ * results nothing reads are left out.
+ */
+import { invariant, present } from "../core/assert.ts";
+import { fail } from "../core/diagnostic.ts";
+import { shapeEqual } from "../core/dim.ts";
+import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
+import type { Region } from "../graph/region.ts";
+import type { Buffer } from "../kernel/expr.ts";
+import type { AttributeJson, Placement, Program, ProgramInput, ProgramOutput, Step, StepOrigin } from "../kernel/program.ts";
+import { copyKernel } from "./copy.ts";
+import { liveSteps, usedBuffers } from "./live-steps.ts";
+import { denseLayout, Places, sameLayout, storageBytes } from "./placement.ts";
+import { lowerRegion } from "./region.ts";
+
+/** Lowers a graph whose nodes the regions cover exactly, in an order where producers come first. */
+export function lowerProgram(graph: Graph, regions: readonly Region[]): Program {
+  return new ProgramLowering(graph, regions).program();
+}
+
+class ProgramLowering {
+  readonly #graph: Graph;
+  readonly #regions: readonly Region[];
+  readonly #places: Places;
+  /** Buffers that stand for no value: copies and working memory. */
+  readonly #extra = new Map<Buffer, Placement>();
+  /** Views whose memory could not say them. */
+  readonly #computed = new Set<Region>();
+  readonly #names = new Map<string, number>();
+
+  constructor(graph: Graph, regions: readonly Region[]) {
+    this.#graph = graph;
+    this.#regions = regions;
+    this.#places = new Places(new Set(allRegions(regions).filter((r) => r.execution === "host").flatMap((r) => r.outputs)));
+  }
+
+  program(): Program {
+    for (const region of allRegions(this.#regions)) if (region.execution === "view" && !this.#places.addView(region)) this.#computed.add(region);
+    const inputs = this.#graph.inputs.map((value): ProgramInput => ({ name: value.name, buffer: this.#places.bufferOf(value), ...(value.default ? { default: value.default } : {}) }));
+    const results = this.#graph.outputs.map((value, i) => this.#result(value, i));
+    const steps = [...this.#steps(this.#regions), ...results.flatMap((r) => r.copy)];
+    const outputs = results.map((r) => r.output);
+    const placements = new Map([...this.#places.placements(), ...this.#extra]);
+    const live = liveSteps(steps, outputs, placements);
+    const used = usedBuffers(live, inputs, outputs);
+    const storages = new Set([...used].map((b) => present(placements.get(b), `placement of ${b.name}`).storage));
+    const weights = [...this.#places.weights].filter(([storage]) => storages.has(storage)).map(([, weight]) => weight);
+    for (const w of weights) used.add(w.buffer);
+    return { inputs, outputs, weights, steps: live, placements: new Map([...placements].filter(([b]) => used.has(b))) };
+  }
+
+  /** A graph output's buffer: the value's own where it can lie in the output's storage, else a copy. */
+  #result(value: Value, i: number): { readonly output: ProgramOutput; readonly copy: readonly Step[] } {
+    const own = this.#places.bufferOf(value);
+    const placement: Placement = { storage: { name: value.name, kind: "output", bytes: storageBytes(own) }, layout: denseLayout(own.shape) };
+    if (this.#places.claim(value, placement)) return { output: { name: value.name, buffer: own }, copy: [] };
+    const buffer: Buffer = { ...own, name: `${value.name}_result${i}` };
+    this.#extra.set(buffer, placement);
+    return { output: { name: value.name, buffer }, copy: [this.#copy(own, buffer, originOf(value))] };
+  }
+
+  #steps(regions: readonly Region[]): Step[] { return regions.flatMap((region) => this.#step(region)); }
+  #step(region: Region): readonly Step[] {
+    switch (region.execution) {
+      case "view": return this.#computed.has(region) ? [this.#call(region)] : [];
+      case "kernel": return [this.#call(region)];
+      case "host": return this.#host(region);
+      case "control": return this.#control(region);
+    }
+  }
+  #call(region: Region): Step {
+    const kernel = lowerRegion(region, this.#name(region.kind), (v) => this.#places.bufferOf(v));
+    for (const b of kernel.scratch) this.#extra.set(b, this.#arena(`${kernel.name}_${b.name}`, b));
+    return { kind: "call", kernel, origin: regionOrigin(region) };
+  }
+  #arena(name: string, buffer: Buffer): Placement {
+    return { storage: { name, kind: "arena", bytes: storageBytes(buffer) }, layout: denseLayout(buffer.shape) };
+  }
+  #copy(from: Buffer, to: Buffer, origin: StepOrigin): Step { return { kind: "call", kernel: copyKernel(this.#name("copy"), from, to), origin }; }
+  /** `conv_bn_relu_12`, numbered a name. */
+  #name(kind: string): string {
+    const base = kind.replace(/([a-z0-9])([A-Z])/g, "$1_$2").replace(/([A-Z]+)([A-Z][a-z])/g, "$1_$2").replace(/\W+/g, "_").toLowerCase();
+    const n = this.#names.get(base) ?? 0;
+    this.#names.set(base, n + 1);
+    return `${base}_${n}`;
+  }
+
+  /** A host operator with copies of the inputs that are not row-major where they lie. */
+  #host(region: Region): readonly Step[] {
+    const node = present(region.nodes[0], "host node");
+    const copies: Step[] = [];
+    const inputs = node.inputs.map((value) => {
+      if (!value) return undefined;
+      const own = this.#places.bufferOf(value);
+      if (sameLayout(this.#places.of(value).layout, denseLayout(own.shape))) return own;
+      const buffer: Buffer = { ...own, name: `${value.name}_dense${this.#extra.size}` };
+      this.#extra.set(buffer, this.#arena(buffer.name, buffer));
+      copies.push(this.#copy(own, buffer, regionOrigin(region)));
+      return buffer;
+    });
+    const outputs = node.outputs.map((v) => this.#places.bufferOf(v));
+    return [...copies, { kind: "host", domain: node.op.domain, op: node.op.type, attributes: attributesJson(node), inputs, outputs, origin: regionOrigin(region) }];
+  }
+
+  #control(region: Region): readonly Step[] {
+    const node = present(region.nodes[0], "control node");
+    const graphs = subgraphs(node), branches = region.branches ?? [];
+    const [thenRegions, elseRegions] = branches;
+    
+    if (graphs.length !== 2 || !thenRegions || !elseRegions)
+      fail("OF5003", `${node.op.type} is not compiled yet`, { place: { node: node.name }, hint: "unroll it when exporting the model" });
+    const condition = present(node.inputs[0], "condition");
+    const predicate = condition.type.elements?.[0];
+    const [thenGraph, elseGraph] = graphs;
+    return [{
+      kind: "if", condition: predicate === undefined ? this.#places.bufferOf(condition) : { predicate },
+      then: this.#branch(node, present(thenGraph, "then"), thenRegions), else: this.#branch(node, present(elseGraph, "else"), elseRegions), origin: regionOrigin(region),
+    }];
+  }
+  /** A branch writes its results where the If's results lie. */
+  #branch(node: Node, graph: Graph, regions: readonly Region[]): readonly Step[] {
+    const copies: Step[] = [];
+    node.outputs.forEach((result, i) => {
+      const value = present(graph.outputs[i], `result ${i} of ${graph.name}`);
+      if (!shapeEqual(result.type.shape, value.type.shape))
+        fail("OF5004", `the branches of ${node.name} give results of different sizes`, { place: { node: node.name, value: result.name }, hint: "fix the input shapes, so that the branch is known" });
+      if (value.graph === graph && this.#places.claim(value, this.#places.of(result))) return;
+      copies.push(this.#copy(this.#places.bufferOf(value), this.#places.bufferOf(result), originOf(value)));
+    });
+    return [...this.#steps(regions), ...copies];
+  }
+}
+
+function allRegions(regions: readonly Region[]): Region[] {
+  return regions.flatMap((r) => [r, ...(r.branches ?? []).flatMap(allRegions)]);
+}
+const regionOrigin = (region: Region): StepOrigin => ({ label: region.kind, nodes: [...new Set(region.nodes.flatMap((n) => n.origins))] });
+const originOf = (value: Value): StepOrigin => ({ label: "Copy", nodes: value.producer?.node.origins ?? [] });
+
+function attributesJson(node: Node): Readonly<Record<string, AttributeJson>> {
+  const out: Record<string, AttributeJson> = {};
+  for (const [name, value] of Object.entries(node.attributes)) {
+    if (value === undefined) continue;
+    if (typeof value === "number" || typeof value === "string") out[name] = value;
+    else if (Array.isArray(value)) out[name] = value as readonly number[] | readonly string[];
+    else {
+      invariant("dims" in value && "data" in value, `attribute ${name} of ${node.name} is a graph`);
+      out[name] = { tensor: value };
+    }
+  }
+  return out;
+}
+
