@@ -3,6 +3,7 @@ import { present } from "../core/assert.ts";
 import { symbol, type Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import { fromNumbers, sizeOf, type Tensor } from "../core/tensor.ts";
+import { freshSymbol } from "./fresh.ts";
 import { Graph, type Value } from "./graph.ts";
 import { inferNode } from "./infer-node.ts";
 import type { Attributes, OpDef } from "./op.ts";
@@ -45,7 +46,7 @@ export class GraphBuilder {
   /** All outputs of a new node. */
   addAll(op: OpDef, inputs: readonly OperandSpec[], attributes: Attributes, outputCount: number, name: string = `${op.type.toLowerCase()}${this.graph.nodeCount}`): readonly Value[] {
     const values = inputs.map((x) => (typeof x === "number" ? this.scalar(x) : x));
-    const outputs = inferNode(op, values, attributes, outputCount, { place: { node: name }, fresh: (hint) => symbol(this.graph.freshName(hint)) });
+    const outputs = inferNode(op, values, attributes, outputCount, { place: { node: name }, fresh: (hint) => freshSymbol(this.graph, hint) });
     const node = this.graph.insert({ op, inputs: values, attributes, outputs, name, outputNames: outputs.map((_, i) => (i === 0 ? `${name}_out` : `${name}_out${i}`)), origins: [name] });
     return node.outputs;
   }

@@ -6,15 +6,15 @@
  */
 import { invariant } from "../core/assert.ts";
 import { fail } from "../core/diagnostic.ts";
-import { symbol } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
+import { freshSymbol } from "../graph/fresh.ts";
 import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
 import { inferNode } from "../graph/infer-node.ts";
 import type { Attributes, OpDef } from "../graph/op.ts";
 import { refineType } from "../graph/refine.ts";
 import { hasSideEffects, matchAt, originsOf, type Match } from "./match.ts";
-import { depthOf } from "./pattern.ts";
-import { isRefusal, refuse, type Editor, type InsertOptions, type Rule, type Verdict } from "./rule.ts";
+import { depthOf, rootsOf } from "./pattern.ts";
+import { isRefusal, refuse, stages, type Editor, type InsertOptions, type Rule, type Stage, type Verdict } from "./rule.ts";
 import type { Refusal, Site } from "./site.ts";
 
 export interface RuleSite {
@@ -42,10 +42,10 @@ export interface ApplyResult {
   readonly nodesSaved: number;
 }
 
-/** Applies `rules` to a fixpoint: first those that recognise, then those that fold. */
+/** Applies `rules` to a fixpoint, stage by stage. */
 export function applyRules(graph: Graph, rules: readonly Rule[], options: ApplyOptions = {}): ApplyResult {
   const run = new Driver(graph, options);
-  for (const stage of ["recognise", "fold"] as const) run.stage(rules.filter((r) => (r.stage ?? "fold") === stage));
+  for (const stage of stages) run.stage(stage, rules.filter((r) => (r.stage ?? "fold") === stage));
   return run.result();
 }
 
@@ -66,14 +66,18 @@ class Driver {
     this.#limit = 1000 + 20 * allNodes(graph).length;
   }
 
-  /** Sweeps over the graph until a sweep changes nothing; nearly all work happens in the first. */
-  stage(rules: readonly Rule[]): void {
+  /**
+   * Sweeps over the graph until a sweep changes nothing; nearly all work happens in the first. Recognition goes
+   * from the last node back, so that the longest spelling is found first.
+   */
+  stage(stage: Stage, rules: readonly Rule[]): void {
     if (rules.length === 0) return;
     const byRoot = indexByRoot(rules);
     const reach = Math.max(...rules.map((r) => depthOf(r.match)));
     for (let before = -1; before !== this.#rewrites;) {
       before = this.#rewrites;
-      const queue = new Set(allNodes(this.#graph));
+      const nodes = allNodes(this.#graph);
+      const queue = new Set(stage === "recognise" ? nodes.reverse() : nodes);
       for (const node of queue) {
         queue.delete(node);
         if (!node.graph.has(node)) continue;
@@ -119,8 +123,8 @@ class Driver {
   #rewrite(rule: Rule, match: Match, site: RuleSite): readonly Value[] | Refusal {
     const { root } = site;
     const { graph } = root;
-    const old = root.outputs[rule.match.output];
-    invariant(old, `${root.name} has no output ${rule.match.output}`);
+    const [old] = root.outputs;
+    invariant(old, `${root.name} has no outputs`);
     const editor = new SiteEditor(site);
     const by = rule.rewrite(match.bindings, editor);
     if (isRefusal(by)) {
@@ -181,7 +185,7 @@ class SiteEditor implements Editor {
     const name = options.name ?? this.root.name;
     const outputs = inferNode(op, inputs, attributes, options.outputCount ?? 1, {
       place: { node: name },
-      fresh: (hint) => symbol(this.graph.freshName(`${name}.${hint}`)),
+      fresh: (hint) => freshSymbol(this.graph, hint),
     });
     const node = this.graph.insert({ op, inputs, attributes, outputs, name, origins: options.origins ?? this.origins }, this.root);
     this.inserted.push(node);
@@ -240,7 +244,7 @@ function nearby(values: readonly Value[], reach: number): Set<Node> {
 
 function indexByRoot(rules: readonly Rule[]): RulesByRoot {
   const out = new Map<OpDef, Rule[]>();
-  for (const rule of rules) for (const op of rule.match.ops) out.set(op, [...(out.get(op) ?? []), rule]);
+  for (const rule of rules) for (const op of new Set(rootsOf(rule.match).flatMap((t) => t.ops))) out.set(op, [...(out.get(op) ?? []), rule]);
   return out;
 }
 

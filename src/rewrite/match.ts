@@ -6,7 +6,7 @@
  */
 import { sameTensor, sizeOf, toNumbers } from "../core/tensor.ts";
 import type { Node, Value } from "../graph/graph.ts";
-import type { ConstantValue, OpTerm, Term } from "./pattern.ts";
+import { rootsOf, type ConstantValue, type OpTerm, type Term } from "./pattern.ts";
 import { refuse } from "./rule.ts";
 import type { Refusal } from "./site.ts";
 
@@ -23,12 +23,20 @@ export interface NearMiss {
   readonly nodes: readonly Node[];
 }
 
-/** Matches `pattern` with `root` as its last operator; undefined when not even a near miss. */
-export function matchAt(pattern: OpTerm, root: Node): Match | NearMiss | undefined {
-  const rootValue = root.outputs[pattern.output];
-  if (!rootValue || !pattern.ops.includes(root.op)) return undefined;
-  const attempt = new Attempt(pattern, root);
-  return attempt.run(rootValue);
+/**
+ * Matches `pattern` with `root` as its last operator, by the first alternative that fits. Otherwise the attempt that
+ * matched most nodes; undefined when none is even a near miss.
+ */
+export function matchAt(pattern: Term, root: Node): Match | NearMiss | undefined {
+  const [rootValue] = root.outputs;
+  let nearest: NearMiss | undefined;
+  for (const term of rootsOf(pattern)) {
+    if (!rootValue || !term.ops.includes(root.op)) continue;
+    const found = new Attempt(term, root).run(rootValue);
+    if (found?.kind === "match") return found;
+    if (found && found.nodes.length > (nearest?.nodes.length ?? 0)) nearest = found;
+  }
+  return nearest;
 }
 
 /** How many nodes with effects may be looked through to see what would have matched without them. */
@@ -161,8 +169,7 @@ class Attempt {
     for (const node of this.#nodes) {
       if (this.#shared.has(node)) continue;
       for (const [index, v] of node.outputs.entries()) {
-        const replaced = node === this.#root && index === this.#pattern.output;
-        if (replaced) continue;
+        if (node === this.#root && index === 0) continue;
         const refusal = usedOutside(v, node, inside);
         if (refusal) return this.#notClosed(refusal);
       }

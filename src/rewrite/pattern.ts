@@ -3,6 +3,7 @@
  * named, and their names and kinds are part of the term's type, so that guards and rewrites see typed bindings.
  * The same name at two places means the same value; the same term with `as` means the same node.
  */
+import { invariant } from "../core/assert.ts";
 import { dtypes } from "../core/dtype.ts";
 import { sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { Node, Value } from "../graph/graph.ts";
@@ -99,6 +100,13 @@ function opTerm(ops: OpDef | readonly OpDef[], inputs: readonly Term[], commutes
   };
 }
 const isList = (ops: OpDef | readonly OpDef[]): ops is readonly OpDef[] => Array.isArray(ops);
+
+/** The operator terms a whole pattern may end in: itself, or its alternatives. */
+export function rootsOf(term: Term): readonly OpTerm[] {
+  if (term.kind === "op") return [term];
+  invariant(term.kind === "any", "a pattern ends in an operator, or in alternatives of operators");
+  return term.terms.flatMap(rootsOf);
+}
 
 /** How many operators deep a pattern is. */
 export function depthOf(term: Term): number {

@@ -9,7 +9,7 @@
 import type { Tensor } from "../core/tensor.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
 import type { Attributes, OpDef } from "../graph/op.ts";
-import type { OpPattern } from "./pattern.ts";
+import type { Pattern } from "./pattern.ts";
 import type { Refusal } from "./site.ts";
 
 /** How near the rewritten graph is to the original. `bound` is relative to the largest output in float32. */
@@ -49,6 +49,13 @@ export interface Editor {
   constant(tensor: Tensor, hint: string): Value;
 }
 
+/**
+ * When a rule runs: `recognise` brings spelled-out functions to one operator, the longest spelling first; `fold`
+ * puts nodes into their neighbours; `decompose` takes apart what could not be folded.
+ */
+export const stages = ["recognise", "fold", "decompose"] as const;
+export type Stage = (typeof stages)[number];
+
 export interface RuleSpec<B extends object> {
   /** kebab-case: file name, switch name and report key. */
   readonly name: string;
@@ -56,9 +63,10 @@ export interface RuleSpec<B extends object> {
   readonly gePass?: string;
   /** One paragraph: what it does, and what for. */
   readonly doc: string;
-  /** `recognise` rules bring spelled-out functions to one operator, before `fold` rules run. Default `fold`. */
-  readonly stage?: "recognise" | "fold";
-  readonly match: OpPattern<B>;
+  /** Default `fold`. */
+  readonly stage?: Stage;
+  /** An operator, or alternatives (`anyOf`) that are operators. The root's first output is what is replaced. */
+  readonly match: Pattern<B>;
   /** Checked in order after the match; the first refusal is reported. */
   readonly where?: readonly Guard<B>[];
   readonly numerics: Numerics;

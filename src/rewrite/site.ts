@@ -25,14 +25,20 @@ export interface Refusal {
   readonly remedy: string;
 }
 
-/** Leaves out refusals that no longer matter: all their nodes take part in one rewrite or region that fired. */
+/**
+ * Leaves out refusals that no longer matter: all their nodes take part in one rewrite or region that fired, or the
+ * same rule fired on all of them but the last.
+ */
 export function withoutMoot(sites: readonly Site[]): Site[] {
-  const firedAt = new Map<string, ReadonlySet<string>[]>();
-  for (const site of sites) {
-    if (site.outcome !== "fired") continue;
-    const nodes = new Set(site.nodes);
-    for (const n of nodes) firedAt.set(n, [...(firedAt.get(n) ?? []), nodes]);
+  const firedAt = new Map<string, { readonly name: string; readonly nodes: ReadonlySet<string> }[]>();
+  for (const { outcome, name, nodes } of sites) {
+    if (outcome !== "fired") continue;
+    const fired = { name, nodes: new Set(nodes) };
+    for (const n of fired.nodes) firedAt.set(n, [...(firedAt.get(n) ?? []), fired]);
   }
-  const moot = (site: Site): boolean => (firedAt.get(site.nodes[0] ?? "") ?? []).some((nodes) => site.nodes.every((n) => nodes.has(n)));
+  const moot = (site: Site): boolean => (firedAt.get(site.nodes[0] ?? "") ?? []).some((fired) => {
+    const left = site.nodes.filter((n) => !fired.nodes.has(n)).length;
+    return left === 0 || (left === 1 && fired.name === site.name && !fired.nodes.has(site.nodes.at(-1) ?? ""));
+  });
   return sites.filter((site) => site.outcome === "fired" || !moot(site));
 }
