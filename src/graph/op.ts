@@ -109,6 +109,21 @@ export interface Spelling {
 /** An input by name of value, or a small constant to be materialised. */
 export type SpellingInput = { readonly value: string; readonly constant?: Tensor } | { readonly literal: Tensor };
 
+/** One node of an operator's expansion, in its newest form. Inputs are names, or constants to be stored. */
+export interface ExpansionNode {
+  readonly op: OpDef;
+  readonly inputs: readonly (string | Tensor | undefined)[];
+  readonly outputs: readonly string[];
+  readonly attributes?: Attributes;
+}
+/** What there is to expand. Names that an expansion makes up are local to it: the writer makes them unique. */
+export interface ExpandContext {
+  readonly inputs: readonly (string | undefined)[];
+  readonly inputTypes: readonly (TypeInfo | undefined)[];
+  readonly outputs: readonly string[];
+  readonly outputTypes: readonly TypeInfo[];
+}
+
 export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
   readonly type: string;
   /** "" for the standard, "com.microsoft", or "onnxfuse" for our own. */
@@ -138,6 +153,8 @@ export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
   read?(node: Spelling, opset: number): Spelling;
   /** Spells a node of this form for an older opset; undefined where that opset cannot say it. */
   write?(node: Spelling, opset: number): Spelling | undefined;
+  /** The operator said by others, for files whose opset lacks it or cannot spell the node; exact but for rounding. Undefined where it cannot be said. */
+  expand?(context: ExpandContext, attributes: AttributesOf<S>): readonly ExpansionNode[] | undefined;
 }
 
 /** An operator with its schema erased, so that operators of every arity share one type. */
