@@ -19,7 +19,8 @@ export interface Geometry {
 }
 
 const padded = (values: readonly number[], fill: number): number[] => [...new Array<number>(3 - values.length).fill(fill), ...values];
-export const at = (values: readonly number[], i: number): number => {
+/** Element `i`, which is there. */
+export const at = <T>(values: readonly T[], i: number): T => {
   const v = values[i];
   invariant(v !== undefined, "index within the list");
   return v;

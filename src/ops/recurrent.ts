@@ -1,0 +1,167 @@
+/** LSTM, GRU and RNN: whole-buffer kernels, since each step reads the one before. */
+import { formatShape, type Dim } from "../core/dim.ts";
+import { defineOp, float, int, optional, string, type AnchorOperand, type AttributeSpec, type InferContext, type OpDef, type TypeInfo } from "../graph/op.ts";
+import type { Buffer } from "../kernel/expr.ts";
+import type { Activation, RecurrenceStructure } from "../kernel/structure.ts";
+import { GRU as evaluateGru, LSTM as evaluateLstm, RNN as evaluateRnn } from "../evaluate/recurrent.ts";
+
+const attributes = {
+  activation_alpha: optional("floats"),
+  activation_beta: optional("floats"),
+  activations: optional("strings"),
+  clip: optional("float"),
+  direction: string("forward"),
+  hidden_size: optional("int"),
+  layout: int(0),
+} as const satisfies Record<string, AttributeSpec>;
+
+interface Options {
+  readonly activation_alpha: readonly number[] | undefined;
+  readonly activation_beta: readonly number[] | undefined;
+  readonly activations: readonly string[] | undefined;
+  readonly clip: number | undefined;
+  readonly direction: string;
+  readonly hidden_size: number | undefined;
+  readonly layout: number;
+}
+
+interface Cell {
+  readonly kind: RecurrenceStructure["cell"];
+  readonly gates: number;
+  readonly defaults: readonly string[];
+}
+const lstmCell: Cell = { kind: "lstm", gates: 4, defaults: ["Sigmoid", "Tanh", "Tanh"] };
+const gruCell: Cell = { kind: "gru", gates: 3, defaults: ["Sigmoid", "Tanh"] };
+const rnnCell: Cell = { kind: "rnn", gates: 1, defaults: ["Tanh"] };
+
+/** Reads one activation, taking alpha and beta from the lists where it uses them; undefined for an unknown name. */
+function activationOf(name: string, alphas: number[], betas: number[]): Activation | undefined {
+  const alpha = (missing: number): number => alphas.shift() ?? missing;
+  const beta = (missing: number): number => betas.shift() ?? missing;
+  switch (name.toLowerCase()) {
+    case "sigmoid": return { kind: "sigmoid" };
+    case "tanh": return { kind: "tanh" };
+    case "relu": return { kind: "relu" };
+    case "softsign": return { kind: "softsign" };
+    case "softplus": return { kind: "softplus" };
+    case "affine": return { kind: "affine", alpha: alpha(1), beta: beta(0) };
+    case "hardsigmoid": return { kind: "hard-sigmoid", alpha: alpha(0.2), beta: beta(0.5) };
+    case "scaledtanh": return { kind: "scaled-tanh", alpha: alpha(1), beta: beta(1) };
+    case "leakyrelu": return { kind: "leaky-relu", alpha: alpha(0.01) };
+    case "thresholdedrelu": return { kind: "thresholded-relu", alpha: alpha(1) };
+    case "elu": return { kind: "elu", alpha: alpha(1) };
+    default: return undefined;
+  }
+}
+
+/** Activations of each direction; undefined where a name is unknown or the count is wrong. */
+function activationsOf(options: Options, cell: Cell, directions: number): readonly (readonly Activation[])[] | undefined {
+  const names = options.activations ?? Array.from({ length: directions }, () => cell.defaults).flat();
+  if (names.length !== directions * cell.defaults.length) return undefined;
+  const alphas = [...(options.activation_alpha ?? [])], betas = [...(options.activation_beta ?? [])];
+  const all = names.map((name) => activationOf(name, alphas, betas));
+  if (!all.every((a): a is Activation => a !== undefined)) return undefined;
+  return Array.from({ length: directions }, (_, d) => all.slice(d * cell.defaults.length, (d + 1) * cell.defaults.length));
+}
+
+const directionCount = (direction: string): number => (direction === "bidirectional" ? 2 : 1);
+
+function inferRecurrent(X: TypeInfo, W: TypeInfo, R: TypeInfo, options: Options, cell: Cell, context: InferContext): readonly TypeInfo[] {
+  if (X.shape.length !== 3 || W.shape.length !== 3 || R.shape.length !== 3)
+    context.fail("OF3010", `X, W and R need rank 3, got ${formatShape(X.shape)}, ${formatShape(W.shape)} and ${formatShape(R.shape)}`);
+  if (!["forward", "reverse", "bidirectional"].includes(options.direction)) context.fail("OF3012", `unknown direction '${options.direction}'`);
+  const directions = directionCount(options.direction), hidden = R.shape[2] ?? 0;
+  if (!activationsOf(options, cell, directions)) context.fail("OF3012", `unknown or wrong number of activations: ${(options.activations ?? []).join(", ")}`);
+  if (options.hidden_size !== undefined && typeof hidden === "number" && options.hidden_size !== hidden)
+    context.fail("OF3011", `hidden_size is ${options.hidden_size}, R has ${hidden}`);
+  for (const [name, matrix] of [["W", W], ["R", R]] as const) {
+    const [d, rows] = matrix.shape;
+    if ((typeof d === "number" && d !== directions) || (typeof rows === "number" && typeof hidden === "number" && rows !== cell.gates * hidden))
+      context.fail("OF3011", `${name} is ${formatShape(matrix.shape)}, expected [${directions}, ${cell.gates} × ${String(hidden)}, …]`);
+  }
+  const [first = 1, second = 1] = X.shape;
+  const [sequence, batch] = options.layout ? [second, first] : [first, second];
+  const y: readonly Dim[] = options.layout ? [batch, sequence, directions, hidden] : [sequence, directions, batch, hidden];
+  const state: readonly Dim[] = options.layout ? [batch, directions, hidden] : [directions, batch, hidden];
+  return [y, state, ...(cell.kind === "lstm" ? [state] : [])].map((shape) => ({ dtype: X.dtype, shape }));
+}
+
+interface Operands {
+  readonly X: AnchorOperand; readonly W: AnchorOperand; readonly R: AnchorOperand; readonly B: AnchorOperand | undefined;
+  readonly sequence_lens: AnchorOperand | undefined; readonly initial_h: AnchorOperand | undefined;
+  readonly initial_c?: AnchorOperand | undefined; readonly P?: AnchorOperand | undefined;
+}
+
+function structureOf(o: Operands, options: Options, cell: Cell, flags: { readonly linearBeforeReset: boolean; readonly inputForget: boolean }, outputs: readonly (Buffer | undefined)[]): RecurrenceStructure {
+  const [sequence = 1, batch = 1, inputSize = 1] = o.X.shape;
+  const count = directionCount(options.direction);
+  const [y, yH, yC] = outputs;
+  return {
+    kind: "recurrence", cell: cell.kind, sequence, batch, inputSize, hidden: o.R.shape[2] as number,
+    directions: options.direction === "bidirectional" ? ["forward", "reverse"] : [options.direction === "reverse" ? "reverse" : "forward"],
+    activations: activationsOf(options, cell, count) ?? [],
+    ...(options.clip ? { clip: options.clip } : {}),
+    ...flags,
+    x: o.X.buffer(), w: o.W.buffer(), r: o.R.buffer(),
+    ...(o.B ? { b: o.B.buffer() } : {}),
+    ...(o.sequence_lens ? { sequenceLengths: o.sequence_lens.buffer() } : {}),
+    ...(o.initial_h ? { initialH: o.initial_h.buffer() } : {}),
+    ...(o.initial_c ? { initialC: o.initial_c.buffer() } : {}),
+    ...(o.P ? { peepholes: o.P.buffer() } : {}),
+    ...(y ? { y } : {}), ...(yH ? { yH } : {}), ...(yC ? { yC } : {}),
+  };
+}
+
+/** Kernels take time-major float32 (or float16) and a hidden size known when compiling; anything else runs on the host. */
+const hasKernel = (X: TypeInfo, R: TypeInfo, { layout }: Options): boolean => layout === 0 && X.dtype !== "float64" && typeof R.shape[2] === "number";
+
+const inputs = { X: "required", W: "required", R: "required", B: "optional", sequence_lens: "optional", initial_h: "optional" } as const;
+
+export const LSTM = defineOp({
+  type: "LSTM",
+  domain: "",
+  since: 14,
+  inputs: { ...inputs, initial_c: "optional", P: "optional" },
+  attributes: { ...attributes, input_forget: int(0) },
+  fusionKind: "opaque",
+  infer: ({ X, W, R }, options, context) => inferRecurrent(X, W, R, options, lstmCell, context),
+  evaluate: evaluateLstm,
+  lowerable: ({ X, R }, options) => hasKernel(X, R, options),
+  whole: (operands, options, outputs) => structureOf(operands, options, lstmCell, { linearBeforeReset: false, inputForget: options.input_forget !== 0 }, outputs),
+  write: (node, opset) => withoutLayout(node, opset),
+});
+
+export const GRU = defineOp({
+  type: "GRU",
+  domain: "",
+  since: 14,
+  inputs,
+  attributes: { ...attributes, linear_before_reset: int(0) },
+  fusionKind: "opaque",
+  infer: ({ X, W, R }, options, context) => inferRecurrent(X, W, R, options, gruCell, context),
+  evaluate: evaluateGru,
+  lowerable: ({ X, R }, options) => hasKernel(X, R, options),
+  whole: (operands, options, outputs) => structureOf(operands, options, gruCell, { linearBeforeReset: options.linear_before_reset !== 0, inputForget: false }, outputs),
+  write: (node, opset) => withoutLayout(node, opset),
+});
+
+export const RNN = defineOp({
+  type: "RNN",
+  domain: "",
+  since: 14,
+  inputs,
+  attributes,
+  fusionKind: "opaque",
+  infer: ({ X, W, R }, options, context) => inferRecurrent(X, W, R, options, rnnCell, context),
+  evaluate: evaluateRnn,
+  lowerable: ({ X, R }, options) => hasKernel(X, R, options),
+  whole: (operands, options, outputs) => structureOf(operands, options, rnnCell, { linearBeforeReset: false, inputForget: false }, outputs),
+  write: (node, opset) => withoutLayout(node, opset),
+});
+
+/** `layout` came with opset 14. */
+function withoutLayout(node: Parameters<NonNullable<OpDef["write"]>>[0], opset: number): ReturnType<NonNullable<OpDef["write"]>> {
+  const { layout, ...rest } = node.attributes;
+  if (opset >= 14) return node;
+  return layout || opset < 7 ? undefined : { ...node, attributes: rest };
+}
