@@ -1,0 +1,111 @@
+/**
+ * Scaled dot-product attention as one operator: softmax(scale · q·kᵀ + mask) · v over [batch, heads, sequence, depth]
+ * (ranks 2 and 3 lack the leading axes). Its kernel is an online softmax that never holds the scores. Fewer key heads than
+ * query heads are shared by consecutive query heads. A fully masked row gives what the unfused operators give.
+ */
+import { dimExactDiv, dimFloorDiv, formatShape, type Dim } from "../core/dim.ts";
+import { defineOp, float, string, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
+import {
+  add, axisOf, computeScalar, constant, dimExpr, div, exp, i32, local, mul, reduce, scalarType, sub, type Axis, type Expr,
+} from "../kernel/expr.ts";
+import { FlashAttention as evaluate } from "../evaluate/onnxfuse-flash-attention.ts";
+import { broadcastIndices } from "./broadcast-read.ts";
+import { operand } from "./window.ts";
+
+interface Options { readonly scale: number; readonly scale_position: string }
+interface Operands { readonly Q: Operand; readonly K: Operand; readonly V: Operand; readonly mask: Operand | undefined }
+
+/** Size of axis `d` of the four, 1 where the operand lacks it. */
+const sizeAt = (of: TypeInfo, d: number): Dim => of.shape[d - 4 + of.shape.length] ?? 1;
+
+/** The elements of q, k and v, and the score of a dot product, over the four axes. */
+function elements({ Q, K, V, mask }: Operands, { scale, scale_position }: Options) {
+  const group = dimFloorDiv(sizeAt(Q, 1), sizeAt(K, 1));
+  const keyHead = (h: Expr): Expr => (group === 1 ? h : div(h, dimExpr(group)));
+  const last = (of: Operand, ...four: readonly Expr[]): Expr => of.at(...four.slice(4 - of.shape.length));
+  const scores: readonly Dim[] = [sizeAt(Q, 0), sizeAt(Q, 1), sizeAt(Q, 2), sizeAt(K, 2)];
+  const before = scale_position === "pre" && scale !== 1, after = scale_position !== "pre" && scale !== 1;
+  return {
+    q: (b: Expr, h: Expr, s: Expr, d: Expr): Expr => {
+      const e = last(Q, b, h, s, d);
+      return before ? mul(e, constant(scale, e.type)) : e;
+    },
+    k: (b: Expr, h: Expr, t: Expr, d: Expr): Expr => last(K, b, keyHead(h), t, d),
+    v: (b: Expr, h: Expr, t: Expr, e: Expr): Expr => last(V, b, keyHead(h), t, e),
+    score: (dot: Expr, b: Expr, h: Expr, s: Expr, t: Expr): Expr => {
+      const scaled = after ? mul(dot, constant(scale, dot.type)) : dot;
+      return mask ? add(scaled, mask.at(...broadcastIndices(mask.shape, scores, [b, h, s, t]))) : scaled;
+    },
+  };
+}
+
+/** Σ_t softmax(score)_t · v at one output element; `keys` and `depth` are summed over fresh axes. */
+function attention(operands: Operands, options: Options, b: Expr, h: Expr, s: Expr, e: Expr): Expr {
+  const of = elements(operands, options);
+  const keys = sizeAt(operands.K, 2), depth = sizeAt(operands.Q, 3);
+  const dot = (t: Expr): Expr => reduce("add", [depth], (...d) => mul(of.q(b, h, s, operand(d, 0)), of.k(b, h, t, operand(d, 0))));
+  const score = (t: Expr): Expr => of.score(dot(t), b, h, s, t);
+  const most = reduce("max", [keys], (...t) => score(operand(t, 0)));
+  const total = reduce("add", [keys], (...t) => exp(sub(score(operand(t, 0)), most)));
+  return reduce("add", [keys], (...t) => mul(div(exp(sub(score(operand(t, 0)), most)), total), of.v(b, h, operand(t, 0), e)));
+}
+
+/** An output element's four indices, 0 for axes that the rank lacks. */
+function fourOf(indices: readonly Expr[]): readonly [Expr, Expr, Expr, Expr] {
+  const padded = [...new Array<Expr>(4 - indices.length).fill(constant(0, i32)), ...indices];
+  return [operand(padded, 0), operand(padded, 1), operand(padded, 2), operand(padded, 3)];
+}
+
+function differ(a: Dim, b: Dim): boolean {
+  return typeof a === "number" && typeof b === "number" && a !== b;
+}
+
+function inferAttention({ Q, K, V, mask }: { readonly Q: TypeInfo; readonly K: TypeInfo; readonly V: TypeInfo; readonly mask: TypeInfo | undefined }, context: InferContext): readonly TypeInfo[] {
+  const rank = Q.shape.length;
+  if (rank < 2 || rank > 4 || K.shape.length !== rank || V.shape.length !== rank)
+    context.fail("OF3010", `query, key and value need one rank from 2 to 4, got ${[Q, K, V].map((t) => formatShape(t.shape)).join(", ")}`);
+  const shared = dimExactDiv(sizeAt(Q, 1), sizeAt(K, 1)) !== undefined;
+  if (!shared || differ(sizeAt(Q, 3), sizeAt(K, 3)) || differ(sizeAt(K, 2), sizeAt(V, 2)) || differ(sizeAt(K, 1), sizeAt(V, 1)) || differ(sizeAt(Q, 0), sizeAt(K, 0)))
+    context.fail("OF3011", `sizes of query ${formatShape(Q.shape)}, key ${formatShape(K.shape)} and value ${formatShape(V.shape)} do not fit`);
+  const scores = [sizeAt(Q, 0), sizeAt(Q, 1), sizeAt(Q, 2), sizeAt(K, 2)];
+  const fits = !mask || (mask.shape.length <= 4 && mask.shape.every((d, i) => d === 1 || !differ(d, operand(scores, i + 4 - mask.shape.length))));
+  if (!fits) context.fail("OF3011", `the mask ${formatShape(mask.shape)} does not broadcast to ${formatShape(scores)}`);
+  return [{ dtype: Q.dtype, shape: [...Q.shape.slice(0, -1), sizeAt(V, 3)] }];
+}
+
+export const FlashAttention = defineOp({
+  type: "FlashAttention",
+  domain: "onnxfuse",
+  since: 1,
+  inputs: { Q: "required", K: "required", V: "required", mask: "optional" },
+  /** `scale_position`: "pre" multiplies the query before the product, "post" the product. */
+  attributes: { scale: float(1), scale_position: string("post") },
+  fusionKind: "contraction",
+  infer: (inputs, _, context) => inferAttention(inputs, context),
+  evaluate,
+  lower: (operands, options) => [(...indices) => attention(operands, options, ...fourOf(indices))],
+  anchor(operands, options) {
+    const { Q, K, V } = operands;
+    const axis = (name: string, extent: Dim): Axis => ({ name, extent });
+    const batch = axis("b", sizeAt(Q, 0)), head = axis("h", sizeAt(Q, 1)), query = axis("s", sizeAt(Q, 2)), key = axis("t", sizeAt(K, 2));
+    const dim = axis("d", sizeAt(Q, 3)), valueDim = axis("e", sizeAt(V, 3));
+    const [b, h, s, t, d, e] = [batch, head, query, key, dim, valueDim].map(axisOf) as [Expr, Expr, Expr, Expr, Expr, Expr];
+    const type = scalarType(computeScalar(Q.dtype));
+    const dot = { name: "dot", type }, accumulator = { name: "acc", type };
+    const of = elements(operands, options);
+    const axes = [batch, head, query, valueDim].slice(4 - Q.shape.length);
+    const lead = (own: Expr, rank: number): Expr => (Q.shape.length < rank ? constant(0, i32) : own);
+    const [b0, h0] = [lead(b, 4), lead(h, 3)];
+    return {
+      indices: axes.map(axisOf),
+      axes,
+      element: local(accumulator.name, type),
+      accumulate: attention(operands, options, b0, h0, s, e),
+      structure: (stores) => ({
+        kind: "attention", batch, head, query, key, dim, valueDim,
+        q: of.q(b0, h0, s, d), k: of.k(b0, h0, t, d), v: of.v(b0, h0, t, e),
+        dot, score: of.score(local(dot.name, type), b0, h0, s, t), accumulator, stores,
+      }),
+    };
+  },
+});
