@@ -71,7 +71,7 @@ export function allocate(dtype: DType, length: number): TypedArray {
 /** A typed view of raw little-endian bytes; copies only when the bytes are not aligned for the dtype. */
 export function viewBytes(dtype: DType, bytes: Uint8Array): TypedArray {
   const size = byteSize(dtype);
-  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
   const length = Math.floor(bytes.byteLength / size);
   const { buffer, byteOffset } = aligned;
   switch (dtype) {
