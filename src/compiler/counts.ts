@@ -1,0 +1,66 @@
+/**
+ * Accounts for every node of the original graph: Σ details.nodesSaved + eliminated + folded − added is exactly the
+ * difference between original nodes and program steps.
+ */
+import type { Region } from "../graph/region.ts";
+import type { Program } from "../kernel/program.ts";
+import { allSteps } from "../kernel/segments.ts";
+import type { LedgerEntry } from "../passes/ledger.ts";
+import type { Site } from "../rewrite/site.ts";
+import { shortChainOf } from "./operator-names.ts";
+import type { Counts, Detail } from "./report.ts";
+
+export interface CountedWork {
+  readonly originalNodes: number;
+  /** What the passes did before partition. */
+  readonly ledger: readonly LedgerEntry[];
+  readonly sites: readonly Site[];
+  readonly regions: readonly Region[];
+  readonly program: Program;
+  /** The original operator type of an original node. */
+  readonly typeOf: (node: string) => string | undefined;
+}
+
+/** Steps of a program: every call, host operator, If and Loop, in all branches. */
+export const countSteps = (program: Program): number => [...allSteps(program.steps)].length;
+
+export function countWork(work: CountedWork): Counts {
+  const details = new Map<string, { times: number; nodesSaved: number }>();
+  const save = (label: string, nodesSaved: number, times: number): void => {
+    const d = details.get(label) ?? { times: 0, nodesSaved: 0 };
+    details.set(label, { times: d.times + times, nodesSaved: d.nodesSaved + nodesSaved });
+  };
+  const regions = flatten(work.regions);
+  const regionOf = new Map<string, string>();
+  let views = 0, regionSteps = 0;
+  for (const region of regions) {
+    const origins = [...new Set(region.nodes.flatMap((n) => n.origins))];
+    const label = detailLabel(region, origins, work.typeOf);
+    for (const o of origins) regionOf.set(o, label);
+    if (region.execution === "view") { views += region.nodes.length; continue; }
+    regionSteps++;
+    if (origins.length > 1 && region.execution === "kernel") save(label, region.nodes.length - 1, 1);
+    else views += region.nodes.length - 1;
+  }
+  for (const site of work.sites) {
+    if (site.kind !== "rule" || site.outcome !== "fired" || !site.nodesSaved) continue;
+    save(site.nodes.map((n) => regionOf.get(n)).find((l) => l !== undefined) ?? site.name, site.nodesSaved, 0);
+  }
+  const folded = total(work.ledger.filter((e) => e.kind === "folded"));
+  const eliminated = total(work.ledger.filter((e) => e.kind !== "folded" && e.kind !== "fused")) + views;
+  const saved = [...details.values()].reduce((n, d) => n + d.nodesSaved, 0);
+  const compiled = countSteps(work.program);
+  return {
+    details: [...details].map(([label, d]): Detail => ({ label, ...d })).sort((a, b) => b.times - a.times || (a.label < b.label ? -1 : 1)),
+    eliminated, folded, added: compiled - (work.originalNodes - saved - eliminated - folded),
+  };
+}
+
+const total = (entries: readonly LedgerEntry[]): number => entries.reduce((n, e) => n + e.nodes, 0);
+const flatten = (regions: readonly Region[]): Region[] => regions.flatMap((r) => [r, ...(r.branches ?? []).flatMap(flatten)]);
+
+function detailLabel(region: Region, origins: readonly string[], typeOf: (node: string) => string | undefined): string {
+  if (region.kind === "FusedElementwise") return "ElementWise";
+  const types = origins.map(typeOf).filter((t): t is string => t !== undefined && t !== "Constant");
+  return types.length <= 4 && types.length > 1 ? shortChainOf(types) : region.kind;
+}

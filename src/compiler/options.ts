@@ -1,0 +1,47 @@
+/** What a compilation may be asked, and its normal form, which artifacts record. */
+import type { FusionSwitches } from "./switches.ts";
+
+export interface CompileOptions {
+  /** The machine code to make. Default and, so far, only `wasm`. */
+  readonly target?: "wasm";
+  /** False builds the same program without rules and fused regions. Default true. */
+  readonly enableFusion?: boolean;
+  /** Shapes of inputs, by name. Inputs that are left out keep the sizes the model declares, symbolic ones included. */
+  readonly inputShapes?: Readonly<Record<string, readonly number[]>>;
+  /** Sizes of the model's named dimensions. */
+  readonly dims?: Readonly<Record<string, number>>;
+  /** Makes initializers that are also inputs constant. Default false. */
+  readonly freezeInitializers?: boolean;
+  readonly fusionSwitches?: FusionSwitches;
+  /** Custom rules as JSON text or value: the linear form or GE's graph form. */
+  readonly customRules?: unknown;
+  /** Allows rewrites that are right only for finite values, or approximate. Default false. */
+  readonly allowApproximate?: boolean;
+  /** Lets storages share memory when they are not in use together. Default true. */
+  readonly reuseMemory?: boolean;
+  /** Leaves the fusion report out of the artifact. Default false. */
+  readonly strip?: boolean;
+  /** Names of the values to give as outputs, instead of the model's. */
+  readonly outputs?: readonly string[];
+  /** At most so many rewrites; to find by bisection the one that changes a result. */
+  readonly fuel?: number;
+}
+
+/** The options as an artifact records them: only what differs from the defaults, keys in order. */
+export function normalOptions(options: CompileOptions): Record<string, unknown> {
+  const out: Record<string, unknown> = {};
+  const sorted = (record: Readonly<Record<string, unknown>>): Record<string, unknown> => Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
+  if (options.allowApproximate) out["allowApproximate"] = true;
+  if (options.customRules !== undefined) out["customRules"] = typeof options.customRules === "string" ? JSON.parse(options.customRules) : options.customRules;
+  if (options.dims && Object.keys(options.dims).length) out["dims"] = sorted(options.dims);
+  if (options.enableFusion === false) out["enableFusion"] = false;
+  if (options.freezeInitializers) out["freezeInitializers"] = true;
+  if (options.fuel !== undefined) out["fuel"] = options.fuel;
+  if (options.fusionSwitches) out["fusionSwitches"] = { ...options.fusionSwitches, ...(options.fusionSwitches.named ? { named: sorted(options.fusionSwitches.named) } : {}) };
+  if (options.inputShapes && Object.keys(options.inputShapes).length) out["inputShapes"] = sorted(options.inputShapes);
+  if (options.outputs) out["outputs"] = options.outputs;
+  if (options.reuseMemory === false) out["reuseMemory"] = false;
+  if (options.strip) out["strip"] = true;
+  out["target"] = options.target ?? "wasm";
+  return out;
+}

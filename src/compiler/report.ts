@@ -1,0 +1,47 @@
+/** What a compilation did: node counts that sum exactly, the record of every candidate site, traffic, memory. */
+import type { DimJson } from "../artifact/dim-json.ts";
+import type { Diagnostic } from "../core/diagnostic.ts";
+import type { Site } from "../rewrite/site.ts";
+
+export interface Report {
+  readonly model: string;
+  /** `original` counts every node after function inlining; `compiled` the steps of the program in all branches. */
+  readonly nodes: { readonly original: number; readonly compiled: number };
+  readonly counts: Counts;
+  /** One record per candidate site of rules and regions. */
+  readonly sites: readonly Site[];
+  readonly traffic: readonly RegionTraffic[];
+  /** Tile sizes of attention kernels, by the original nodes they compute. */
+  readonly attention: readonly { readonly nodes: readonly string[]; readonly queries: number; readonly keys: number }[];
+  readonly memory: { readonly weights: number; readonly arena?: number; readonly lowerBound?: number };
+  /** Bytes of each code section by engine, and of the weights section's file form. */
+  readonly sizes: { readonly code: Readonly<Record<string, number>>; readonly weights: number; readonly manifest: number };
+  /** Operators without kernels, run by the host. */
+  readonly hostOperators: readonly { readonly op: string; readonly nodes: readonly string[] }[];
+  readonly warnings: readonly Diagnostic[];
+}
+
+/** Σ details.nodesSaved + eliminated + folded − added = original − compiled. */
+export interface Counts {
+  /** By what was fused, most frequent first. */
+  readonly details: readonly Detail[];
+  /** Nodes that compute nothing, or what another computes: identities, views, dead code, common subexpressions. */
+  readonly eliminated: number;
+  /** Nodes whose results are known at compile time. */
+  readonly folded: number;
+  /** Steps that no original node asked for: copies and layout conversions. */
+  readonly added: number;
+}
+export interface Detail { readonly label: string; readonly times: number; readonly nodesSaved: number }
+
+/** Bytes that a region moves through memory; numbers, or expressions over symbolic sizes. */
+export interface RegionTraffic {
+  readonly region: string;
+  /** Original ONNX nodes. */
+  readonly nodes: readonly string[];
+  readonly before: Moved;
+  readonly after: Moved;
+  /** Bytes of constants read, the same or fewer after folding; not part of `before` and `after`. */
+  readonly weights: DimJson;
+}
+export interface Moved { readonly read: DimJson; readonly written: DimJson }
