@@ -4,13 +4,13 @@
  * the accumulator as a local, so that scheduling can rebuild the loops around it.
  */
 import { invariant, present } from "../core/assert.ts";
-import { dimEqual, type Dim } from "../core/dim.ts";
+import { elementLoops } from "../graph/element-loops.ts";
 import { attributesOf, Elements, lowerContext } from "../graph/elements.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { named, type Anchor } from "../graph/op.ts";
 import type { Region } from "../graph/region.ts";
-import { axisOf, constant, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
-import { buildLoops, type ElementStore } from "../kernel/hoist.ts";
+import type { Buffer, Expr } from "../kernel/expr.ts";
+import { buildLoops } from "../kernel/hoist.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import { ExprTable } from "../kernel/share.ts";
 import type { Stmt } from "../kernel/stmt.ts";
@@ -28,30 +28,7 @@ export function lowerRegion(region: Region, name: string, bufferOf: (value: Valu
 }
 
 function elementKernel(region: Region, name: string, bufferOf: (value: Value) => Buffer): Kernel {
-  const elements = new Elements({ table: new ExprTable(), inline: new Set(region.nodes), bufferOf });
-  const axes = new AxisNames();
-  const stores = region.outputs.map((value): ElementStore => {
-    const own = axes.of(value.type.shape);
-    const indices = own.map((a) => (a ? axisOf(a) : constant(0, i32)));
-    return { axes: own.filter((a) => a !== undefined), buffer: bufferOf(value), indices, value: elements.at(value, indices) };
-  });
-  return finish(name, buildLoops(elements.table, stores), stores.map((s) => s.buffer), [], undefined);
-}
-
-/** Loop variables that outputs share as long as their leading sizes agree. */
-class AxisNames {
-  readonly #known: { readonly prefix: readonly Dim[]; readonly axis: Axis }[] = [];
-  of(shape: readonly Dim[]): (Axis | undefined)[] {
-    return shape.map((extent, d) => {
-      if (extent === 1) return undefined;
-      const prefix = shape.slice(0, d + 1);
-      const same = this.#known.find((k) => k.prefix.length === prefix.length && k.prefix.every((size, i) => dimEqual(size, prefix[i] ?? 1)));
-      if (same) return same.axis;
-      const axis = { name: `i${d}`, extent };
-      this.#known.push({ prefix, axis });
-      return axis;
-    });
-  }
+  return finish(name, elementLoops(region.nodes, region.outputs, bufferOf), region.outputs.map(bufferOf), [], undefined);
 }
 
 function anchoredKernel(region: Region, node: Node, name: string, bufferOf: (value: Value) => Buffer): Kernel {

@@ -1,0 +1,92 @@
+/**
+ * Loops over elements and rows: what a region without an anchor computes, and what that costs. The cost counts the
+ * operations that the loops run, so that work repeated by inlining (a value pulled in every pass of a reduction, or for
+ * every element it is broadcast to) shows before a kernel is chosen.
+ */
+import { assertNever } from "../core/assert.ts";
+import { dimEqual, evaluateDim, type Dim } from "../core/dim.ts";
+import { axisOf, constant, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
+import { buildLoops, type ElementStore } from "../kernel/hoist.ts";
+import { ExprTable } from "../kernel/share.ts";
+import type { Stmt } from "../kernel/stmt.ts";
+import { bodiesOf, expressionsOf, operandsOf } from "../kernel/traverse.ts";
+import { Elements } from "./elements.ts";
+import type { Node, Value } from "./graph.ts";
+
+/** The naive loops that store `outputs`, computed by `nodes`; outputs whose leading sizes agree share loops. */
+export function elementLoops(nodes: Iterable<Node>, outputs: readonly Value[], bufferOf: (value: Value) => Buffer): Stmt {
+  const elements = new Elements({ table: new ExprTable(), inline: new Set(nodes), bufferOf });
+  const axes = new SharedAxes();
+  const stores = outputs.map((value): ElementStore => {
+    const own = axes.of(value.type.shape);
+    const indices = own.map((a) => (a ? axisOf(a) : constant(0, i32)));
+    return { axes: own.filter((a) => a !== undefined), buffer: bufferOf(value), indices, value: elements.at(value, indices) };
+  });
+  return buildLoops(elements.table, stores);
+}
+
+/** Loop variables that outputs share as long as their leading sizes agree; none for sizes of 1. */
+class SharedAxes {
+  readonly #known: { readonly prefix: readonly Dim[]; readonly axis: Axis }[] = [];
+  of(shape: readonly Dim[]): (Axis | undefined)[] {
+    return shape.map((extent, d) => {
+      if (extent === 1) return undefined;
+      const prefix = shape.slice(0, d + 1);
+      const same = this.#known.find((k) => k.prefix.length === prefix.length && k.prefix.every((size, i) => dimEqual(size, prefix[i] ?? 1)));
+      if (same) return same.axis;
+      const axis = { name: `i${d}`, extent };
+      this.#known.push({ prefix, axis });
+      return axis;
+    });
+  }
+}
+
+/** What an unknown size is taken for when work is estimated. */
+export const assumedSize = 64;
+export const estimate = (d: Dim): number => evaluateDim(d, () => assumedSize);
+
+/** Operations that the loops of `elementLoops` run, in units of one addition. */
+export function elementCost(nodes: Iterable<Node>, outputs: readonly Value[]): number {
+  const buffers = new Map<Value, Buffer>();
+  const bufferOf = (value: Value): Buffer => {
+    let buffer = buffers.get(value);
+    if (!buffer) buffers.set(value, (buffer = { name: value.name, dtype: value.type.dtype, shape: value.type.shape }));
+    return buffer;
+  };
+  return statementCost(elementLoops(nodes, outputs, bufferOf));
+}
+
+function statementCost(s: Stmt): number {
+  const own = expressionsOf(s).reduce((sum, e) => sum + exprCost(e), s.kind === "store" ? 2 : s.kind === "accumulate" ? 1 : 0);
+  const inner = bodiesOf(s).reduce((sum, body) => sum + statementCost(body), 0);
+  return s.kind === "for" ? own + inner * Math.max(1, estimate(s.axis.extent)) : own + inner;
+}
+
+function exprCost(e: Expr): number {
+  const parts = operandsOf(e);
+  if (e.kind === "select") {
+    const [condition = 0, a = 0, b = 0] = parts.map(exprCost);
+    return condition + Math.max(a, b) + 1;
+  }
+  return parts.reduce((sum, c) => sum + exprCost(c), operationCost(e));
+}
+/** Index sums are free: addressing does them once a loop. */
+function operationCost(e: Expr): number {
+  switch (e.kind) {
+    case "const": case "axis": case "dim": case "local": case "address": return 0;
+    case "load": case "loadAt": return 1;
+    case "binary": {
+      const heavy = e.op === "div" || e.op === "rem";
+      if (e.op === "pow") return 24;
+      if (e.type.scalar === "i32") return heavy ? 6 : 0.25;
+      return heavy ? 4 : 1;
+    }
+    case "unary": return transcendental.has(e.op) ? 12 : e.op === "sqrt" ? 4 : 1;
+    case "cast": case "bitcast": case "select": case "madd": case "splat": case "lanes": case "extract": case "shuffle": case "dot": case "extend": return 1;
+    case "reduce": return 0;
+    default: return assertNever(e);
+  }
+}
+const transcendental: ReadonlySet<string> = new Set([
+  "exp", "log", "tanh", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+]);
