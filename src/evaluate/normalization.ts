@@ -3,6 +3,7 @@ import { present } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, sizeOf, toNumbers } from "../core/tensor.ts";
 import { axisGroups, groupOf, positiveAxes } from "./axis-groups.ts";
+import { broadcastSources } from "./map-elements.ts";
 import { numberOf, numbersOf } from "./read-attribute.ts";
 import { at } from "./window.ts";
 
@@ -66,25 +67,12 @@ export const GroupNormalization: Evaluate = ([X, scale, B], attributes) => {
   return [fromNumbers(x.dtype, x.dims, y)];
 };
 
-/** The element of a tensor that broadcasts to `dims`, at flat index `i`. */
-function broadcastElement(values: ArrayLike<number>, own: readonly number[], dims: readonly number[], i: number): number {
-  let rest = i, offset = 0, stride = 1;
-  for (let d = dims.length - 1; d >= 0; d--) {
-    const index = rest % at(dims, d);
-    rest = Math.floor(rest / at(dims, d));
-    const size = own[d - dims.length + own.length];
-    if (size === undefined) break;
-    if (size !== 1) offset += index * stride;
-    stride *= size;
-  }
-  return values[offset] ?? NaN;
-}
-
 export const LayerNormalization: Evaluate = ([X, Scale, B], attributes) => {
   const x = present(X, "X"), scale = present(Scale, "Scale"), rank = x.dims.length;
   const values = toNumbers(x), s = toNumbers(scale), b = B && toNumbers(B);
   const axes = from(at(positiveAxes([numberOf(attributes, "axis")], rank), 0), rank);
   const groups = axisGroups(x.dims, axes), y = new Float64Array(values.length);
+  const scaleOf = broadcastSources(scale.dims, x.dims), biasOf = B && broadcastSources(B.dims, x.dims);
   const means: number[] = [], inverses: number[] = [];
   groups.starts.forEach((start, g) => {
     const row = groupOf(values, groups, g), mean = meanOf(row), inverse = 1 / Math.sqrt(varianceOf(row, mean) + numberOf(attributes, "epsilon"));
@@ -92,7 +80,7 @@ export const LayerNormalization: Evaluate = ([X, Scale, B], attributes) => {
     inverses.push(inverse);
     row.forEach((v, e) => {
       const i = start + at(groups.steps, e);
-      y[i] = (v - mean) * inverse * broadcastElement(s, scale.dims, x.dims, i) + (B && b ? broadcastElement(b, B.dims, x.dims, i) : 0);
+      y[i] = (v - mean) * inverse * (s[scaleOf[i] ?? 0] ?? 0) + (b && biasOf ? (b[biasOf[i] ?? 0] ?? 0) : 0);
     });
   });
   const reduced = x.dims.map((d, i) => (axes.includes(i) ? 1 : d));
@@ -104,11 +92,12 @@ export const RMSNormalization: Evaluate = ([X, Scale], attributes) => {
   const x = present(X, "X"), scale = present(Scale, "scale"), rank = x.dims.length;
   const values = toNumbers(x), s = toNumbers(scale);
   const groups = axisGroups(x.dims, from(at(positiveAxes([numberOf(attributes, "axis")], rank), 0), rank)), y = new Float64Array(values.length);
+  const scaleOf = broadcastSources(scale.dims, x.dims);
   groups.starts.forEach((start, g) => {
     const row = groupOf(values, groups, g), inverse = 1 / Math.sqrt(varianceOf(row, 0) + numberOf(attributes, "epsilon"));
     row.forEach((v, e) => {
       const i = start + at(groups.steps, e);
-      y[i] = v * inverse * broadcastElement(s, scale.dims, x.dims, i);
+      y[i] = v * inverse * (s[scaleOf[i] ?? 0] ?? 0);
     });
   });
   return [fromNumbers(x.dtype, x.dims, y)];

@@ -4,7 +4,7 @@ import type { Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import type { InferContext, Operand, TypeInfo } from "../graph/op.ts";
 import { add, binary, cast, constant, div, f32, i32, mul, unary, type Expr } from "../kernel/expr.ts";
-import { knownIntegers } from "./known-integers.ts";
+import { numbersKnown } from "./element-values.ts";
 import { operand } from "./window.ts";
 
 const limits: Partial<Readonly<Record<DType, readonly [number, number]>>> = {
@@ -39,7 +39,7 @@ export const isSingle = (of: TypeInfo): boolean => of.shape.every((d) => d === 1
 
 /** A zero point as i32: 0 where absent, a constant where all are known to be equal, else the one at `index` of its axis. */
 export function zeroPointAt(of: Operand | undefined, index: Expr | undefined): Expr {
-  const known = of ? knownIntegers(of) : [0], first = known?.[0];
+  const known = of ? numbersKnown(of) : [0], first = known?.[0];
   if (known && first !== undefined && known.every((v) => v === first)) return constant(first, i32);
   invariant(of, "an unknown zero point is an operand");
   return isSingle(of) || !index ? single(of) : of.at(index);

@@ -7,7 +7,7 @@ import { defineOp, int, type AttributeSpec, type InferContext, type Operand, typ
 import { add, cast, constant, div, exp, max, mul, neg, select, sub, unary, type Expr, type ReduceOp } from "../kernel/expr.ts";
 import * as evaluate from "../evaluate/reduce.ts";
 import { axisWithin, countOf, overAxes } from "./axis-reduction.ts";
-import { knownIntegers } from "./known-integers.ts";
+import { numbersKnown } from "./element-values.ts";
 import { operand } from "./window.ts";
 
 interface Options { readonly keepdims: number; readonly noop_with_empty_axes: number }
@@ -17,7 +17,7 @@ const attributes = { keepdims: int(1), noop_with_empty_axes: int(0) } as const s
 export function reducedAxes(rank: number, axes: TypeInfo | undefined, { noop_with_empty_axes }: { readonly noop_with_empty_axes: number }): readonly number[] | undefined {
   const all = Array.from({ length: rank }, (_, d) => d);
   if (!axes || axes.shape[0] === 0) return noop_with_empty_axes ? [] : all;
-  const known = knownIntegers(axes);
+  const known = numbersKnown(axes);
   if (!known) return undefined;
   if (known.length === 0) return noop_with_empty_axes ? [] : all;
   return known.map((a) => (a < 0 ? a + rank : a)).sort((a, b) => a - b);
@@ -25,7 +25,7 @@ export function reducedAxes(rank: number, axes: TypeInfo | undefined, { noop_wit
 
 function inferReduction(X: TypeInfo, A: TypeInfo | undefined, options: Options, elements: Elements | undefined, context: InferContext): readonly TypeInfo[] {
   const rank = X.shape.length;
-  for (const axis of (A && knownIntegers(A)) ?? []) axisWithin(axis, rank, context);
+  for (const axis of (A && numbersKnown(A)) ?? []) axisWithin(axis, rank, context);
   const axes = reducedAxes(rank, A, options);
   if (!axes) return [{ dtype: X.dtype, shape: unknownAxesShape(X, A, options, context) }];
   const shape = options.keepdims ? X.shape.map((d, i): Dim => (axes.includes(i) ? 1 : d)) : X.shape.filter((_, i) => !axes.includes(i));
@@ -114,7 +114,7 @@ function writeAxes(node: Spelling, opset: number, since: number): Spelling | und
   const axes = node.inputs[1];
   const literal = axes && ("literal" in axes ? axes.literal : axes.constant);
   if (noop_with_empty_axes || (axes && !literal)) return undefined;
-  const list = literal ? knownIntegers({ dtype: "int64", shape: literal.dims, constant: literal }) : undefined;
+  const list = literal ? numbersKnown({ dtype: "int64", shape: literal.dims, constant: literal }) : undefined;
   return { ...node, inputs: node.inputs.slice(0, 1), attributes: { ...rest, ...(list?.length ? { axes: list } : {}) } };
 }
 
