@@ -1,0 +1,37 @@
+/**
+ * Benchmarks one model in this process and prints JSON: our fused artifact (no input shapes given) against our unfused
+ * one, our artifact with shapes pinned, and onnxruntime-web in WebAssembly, one thread each.
+ * Usage: tsx bench/model.ts MODEL_ID [ROUNDS]; models are read from the folder named by ONNXFUSE_TEST_DATA.
+ */
+import * as ort from "onnxruntime-web";
+import { compile } from "../dist/api/index.js";
+import { load, Tensor } from "../dist/runtime/index.js";
+import { loadCase } from "../test/support/cases.ts";
+import { interleave, type Contestant } from "./interleave.ts";
+
+const [id = "", rounds = "31", only = "all"] = process.argv.slice(2);
+const { bytes: model, feeds } = loadCase(id);
+
+async function ours(name: string, options: Parameters<typeof compile>[1]): Promise<Contestant & { bytes: number; calls: number }> {
+  const { artifact, report } = await compile(model, options);
+  const session = await load(artifact);
+  const inputs = Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, new Tensor(t.dtype, t.data, t.dims)]));
+  return { name, bytes: artifact.byteLength, calls: report.nodes.compiled, run: () => session.run(inputs) };
+}
+
+async function peer(): Promise<Contestant> {
+  ort.env.wasm.numThreads = 1;
+  ort.env.logLevel = "error";
+  const session = await ort.InferenceSession.create(model, { executionProviders: ["wasm"], graphOptimizationLevel: "all" });
+  const inputs = Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, new ort.Tensor(t.dtype as "float32", t.data as Float32Array, t.dims)]));
+  return { name: "web", run: () => session.run(inputs) };
+}
+
+const fused = await ours("fused", {});
+const contestants: Contestant[] = [fused];
+if (only !== "web") contestants.push(await ours("unfused", { enableFusion: false }));
+if (only === "all") contestants.push(await ours("pinned", { inputShapes: Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, t.dims])) }));
+if (only !== "unfused") contestants.push(await peer());
+const result = await interleave(contestants, { rounds: Number(rounds), warmUp: only === "all" ? 1500 : 700 });
+console.log(JSON.stringify({ id, bytes: fused.bytes, calls: fused.calls, ...result }));
+process.exit(0);
