@@ -14,8 +14,9 @@ export interface Report {
   /** Tile sizes of attention kernels, by the original nodes they compute. */
   readonly attention: readonly { readonly nodes: readonly string[]; readonly queries: number; readonly keys: number }[];
   readonly memory: { readonly weights: number; readonly arena?: number; readonly lowerBound?: number };
-  /** Bytes of each code section by engine, and of the weights section's file form. */
-  readonly sizes: { readonly code: Readonly<Record<string, number>>; readonly weights: number; readonly manifest: number };
+
+  /** Bytes of each code section, by engine. */
+  readonly code: Readonly<Record<string, number>>;
   /** Operators without kernels, run by the host. */
   readonly hostOperators: readonly { readonly op: string; readonly nodes: readonly string[] }[];
   readonly warnings: readonly Diagnostic[];

@@ -1,0 +1,94 @@
+/** A model's bytes → an artifact and the report of what was done. Uses nothing but what it is given. */
+import { checksum } from "../artifact/checksum.ts";
+import { fail } from "../core/diagnostic.ts";
+import type { Graph } from "../graph/graph.ts";
+import { allSteps } from "../kernel/segments.ts";
+import { readModel, type ModelSource, type ReadModel } from "../onnx/read.ts";
+import { operators } from "../ops/index.ts";
+import { Ledger } from "../passes/ledger.ts";
+import { rules as builtInRules } from "../rules/index.ts";
+import { findChains, nameChains, type ChainSite } from "./chains.ts";
+import { countSteps, countWork } from "./counts.ts";
+import { readCustomRules, type ChainRule } from "./custom-rules.ts";
+import { fuse, type Fused } from "./fuse.ts";
+import { normalOptions, type CompileOptions } from "./options.ts";
+import { packageProgram } from "./package.ts";
+import { build, simplify } from "./pipeline.ts";
+import type { Report } from "./report.ts";
+import { Switches } from "./switches.ts";
+import { regionTraffic, snapshotTraffic, type TrafficSnapshot } from "./traffic.ts";
+import { version } from "./version.ts";
+
+export interface Compiled {
+  /** An `.om` file. */
+  readonly artifact: Uint8Array;
+  readonly report: Report;
+}
+
+/** A model read and simplified, with what is noted on the way. */
+interface Prepared extends ReadModel {
+  readonly ledger: Ledger;
+  readonly chains: readonly ChainSite[];
+  readonly traffic: TrafficSnapshot;
+}
+
+/**
+ * Compiles a model. Fails with OF2xxx for a model that cannot be read, OF3xxx for one that is wrong, OF4xxx for wrong
+ * rules or switches, OF5xxx for what cannot be compiled.
+ */
+export function compileModel(source: ModelSource, options: CompileOptions = {}): Compiled {
+  const fused = fuseModel(source, options, true);
+  const { graph: model, regions } = fused;
+  const { program, plan, codes } = build(model.graph, regions, options.reuseMemory ?? true);
+  const bytes = source instanceof Uint8Array ? source : source.model;
+  const hosts = [...allSteps(program.steps)].filter((s) => s.kind === "host");
+  const report: Report = {
+    model: model.info.name,
+    nodes: { original: model.info.originalNodes, compiled: countSteps(program) },
+    counts: countWork({ originalNodes: model.info.originalNodes, ledger: model.ledger.entries, sites: fused.sites, regions, program, typeOf: (n) => model.info.nodeTypes.get(n) }),
+    sites: fused.sites, traffic: regionTraffic(model.traffic, regions), attention: [],
+    memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
+    code: Object.fromEntries(codes.map((c) => [c.engine, c.code.code.length])),
+    hostOperators: hosts.map((h) => ({ op: h.op, nodes: h.origin.nodes })),
+    warnings: [...model.info.warnings, ...fused.warnings],
+  };
+  const info = { tool: `onnxfuse ${version}`, options: normalOptions(options), model: model.info.name, metadata: model.info.metadata, modelChecksum: checksum(bytes) };
+  const sections = codes.map((c) => ({ engine: c.engine, bytes: c.code.code }));
+  return { artifact: packageProgram(program, plan, sections, info, options.strip ? undefined : report), report };
+}
+
+interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"] }
+
+/** Reads, simplifies and fuses. `symbolic` as for `simplify`. */
+export function fuseModel(source: ModelSource, options: CompileOptions, symbolic: boolean): FusedModel {
+  const fusion = options.enableFusion ?? true;
+  const custom = options.customRules === undefined ? [] : readCustomRules(options.customRules);
+  const chainRules = custom.filter((r): r is ChainRule => r.kind === "chain");
+  const switches = new Switches(options.fusionSwitches ?? {});
+  let nodeTypes: ReadonlyMap<string, string> = new Map();
+  const read = (): Prepared => {
+    const model = readModel(source, operators, {
+      freezeInitializers: options.freezeInitializers ?? false,
+      ...(options.dims ? { dims: options.dims } : {}), ...(options.inputShapes ? { inputShapes: options.inputShapes } : {}),
+    });
+    if (options.outputs) selectOutputs(model.graph, options.outputs);
+    nodeTypes = model.info.nodeTypes;
+    const chains = fusion ? findChains(model.graph, chainRules) : [];
+    const ledger = new Ledger();
+    simplify(model.graph, ledger, symbolic);
+    return { ...model, ledger, chains, traffic: snapshotTraffic(model.graph) };
+  };
+  const fused = fuse(read, (m) => simplify(m.graph, m.ledger, symbolic), {
+    rules: builtInRules, switches, fusion, allowApproximate: options.allowApproximate ?? false,
+    ...(options.fuel === undefined ? {} : { fuel: options.fuel }), typeOf: (n) => nodeTypes.get(n),
+  });
+  const named = nameChains(fused.graph.chains, fused.regions, fused.sites);
+  const warnings = switches.unmatched(builtInRules).map((name) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` }));
+  return { ...fused, ...named, warnings };
+}
+
+/** Makes other values the graph's outputs. */
+function selectOutputs(graph: Graph, names: readonly string[]): void {
+  const values = new Map([...graph.inputs, ...graph.nodes.flatMap((n) => n.outputs)].map((v) => [v.name, v]));
+  graph.setOutputs(names.map((name) => values.get(name) ?? fail("OF5001", `the model has no value '${name}'`, { place: { field: "outputs" }, hint: "name outputs of nodes, such as node:0" })));
+}

@@ -1,0 +1,58 @@
+/**
+ * Rules, then partition, under the switches. A kind of region that is switched off forbids, at the sites where it would
+ * arise, both that region and the rules it builds on: the fusion is tried, the original nodes of such regions are noted,
+ * and it is done again on a fresh graph with those nodes left alone. No other site is touched.
+ */
+import type { Graph } from "../graph/graph.ts";
+import type { Region } from "../graph/region.ts";
+import { partition } from "../passes/partition.ts";
+import { applyRules } from "../rewrite/driver.ts";
+import { refuse, type Rule } from "../rewrite/rule.ts";
+import type { Site } from "../rewrite/site.ts";
+import type { Switches } from "./switches.ts";
+
+export interface FuseOptions {
+  readonly rules: readonly Rule[];
+  readonly switches: Switches;
+  /** False: no rules, and every node its own region. */
+  readonly fusion: boolean;
+  readonly allowApproximate: boolean;
+  readonly fuel?: number;
+  readonly typeOf: (node: string) => string | undefined;
+}
+
+export interface Fused<G> {
+  readonly graph: G;
+  readonly regions: readonly Region[];
+  /** Of rules, then of regions. */
+  readonly sites: readonly Site[];
+}
+
+/** Fuses a graph that `read` makes anew for every try; `settle` cleans up after the rules. */
+export function fuse<G extends { readonly graph: Graph }>(read: () => G, settle: (g: G) => void, options: FuseOptions): Fused<G> {
+  const forbidden = new Map<string, string>();
+  for (;;) {
+    const g = read();
+    const ruleSites = options.fusion ? rewrite(g.graph, forbidden, options) : [];
+    settle(g);
+    const { regions, sites } = partition(g.graph, {
+      fusion: options.fusion, opTypesOf: options.typeOf,
+      isEnabled: (_, nodes) => !nodes.some((n) => n.origins.some((o) => forbidden.has(o))),
+    });
+    const before = forbidden.size;
+    for (const s of sites) if (s.outcome === "fired" && !options.switches.kind(s.name)) for (const n of s.nodes) forbidden.set(n, s.name);
+    if (forbidden.size === before) return { graph: g, regions, sites: [...ruleSites, ...sites] };
+  }
+}
+
+function rewrite(graph: Graph, forbidden: ReadonlyMap<string, string>, options: FuseOptions): readonly Site[] {
+  return applyRules(graph, options.rules, {
+    allowApproximate: options.allowApproximate,
+    ...(options.fuel === undefined ? {} : { fuel: options.fuel }),
+    isEnabled: (rule, site) => {
+      const kind = site.origins.map((o) => forbidden.get(o)).find((k) => k !== undefined);
+      if (kind !== undefined) return refuse("switched-off", `regions of kind ${kind} are switched off`, `switch ${kind} on`);
+      return options.switches.rule(rule);
+    },
+  }).sites;
+}

@@ -1,0 +1,39 @@
+/** Program-wide application of kernel passes. */
+import { dimMul, dimProduct } from "../core/dim.ts";
+import { byteSize } from "../core/dtype.ts";
+import { rowMajor, type Kernel } from "../kernel/kernel.ts";
+import type { Program, Step } from "../kernel/program.ts";
+import { allSteps } from "../kernel/segments.ts";
+
+/** The program with every kernel replaced; a kernel that several steps share is replaced once. */
+export function mapKernels(program: Program, change: (kernel: Kernel) => Kernel): Program {
+  const done = new Map<Kernel, Kernel>();
+  const changed = (kernel: Kernel): Kernel => {
+    const known = done.get(kernel);
+    if (known) return known;
+    const fresh = change(kernel);
+    done.set(kernel, fresh);
+    return fresh;
+  };
+  const step = (s: Step): Step => {
+    switch (s.kind) {
+      case "call": return { ...s, kernel: changed(s.kernel) };
+      case "host": return s;
+      case "if": return { ...s, then: s.then.map(step), else: s.else.map(step) };
+      case "loop": return { ...s, body: s.body.map(step) };
+    }
+  };
+  return { ...program, steps: program.steps.map(step) };
+}
+
+/** The program with a place in the arena for working memory that schedules have added. */
+export function placeScratch(program: Program): Program {
+  const placements = new Map(program.placements);
+  for (const s of allSteps(program.steps)) {
+    if (s.kind !== "call") continue;
+    for (const b of s.kernel.scratch) {
+      if (!placements.has(b)) placements.set(b, { storage: { name: b.name, kind: "arena", bytes: dimProduct([...b.shape, byteSize(b.dtype)]) }, layout: rowMajor(b.shape, dimMul) });
+    }
+  }
+  return { ...program, placements };
+}
