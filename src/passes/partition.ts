@@ -1,36 +1,83 @@
-/** Graph → Regions: which nodes share one kernel. */
+/**
+ * Graph → Regions: which nodes share one kernel, from the operators' fusion kinds. Contractions take their followers
+ * first (grow-anchored.ts), then loops over elements and rows grow into each other (merge-elements.ts). Nodes with side
+ * effects, host operators and control flow stand alone; views cost nothing. The graph is not changed.
+ */
+import { invariant } from "../core/assert.ts";
 import { subgraphs, type Graph, type Node } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
 import { concatenationOf, viewOf } from "../graph/view.ts";
 import type { Site } from "../rewrite/site.ts";
+import { growAnchored } from "./grow-anchored.ts";
+import { Groups, type Group } from "./groups.ts";
+import { isFree, mergeElements } from "./merge-elements.ts";
+import { PartitionContext, type PartitionOptions } from "./partition-context.ts";
+import { firedSite } from "./partition-sites.ts";
 import { hasKernel, regionOf } from "./region-of.ts";
 
-export interface PartitionOptions {
-  /** False: every node stands alone. */
-  readonly fusion: boolean;
-  /** Whether regions of this kind may be built at these nodes. */
-  readonly isEnabled: (kind: string, nodes: readonly Node[]) => boolean;
-  /** The original operator type of an original node, for names. */
-  readonly opTypesOf: (origin: string) => string | undefined;
-}
+export type { PartitionOptions } from "./partition-context.ts";
 export interface Partition {
   /** Every node in exactly one region; producers first. */
   readonly regions: readonly Region[];
+  /** Regions that fused original nodes, and near misses with their reasons. */
   readonly sites: readonly Site[];
 }
 
 export function partition(graph: Graph, options: PartitionOptions): Partition {
-  const parts = graph.nodes.map((node) => single(node, options));
-  return { regions: parts.map((p) => p.region), sites: parts.flatMap((p) => p.sites) };
+  const cycle = graph.sort();
+  invariant(!cycle, `the graph has a cycle: ${cycle?.join(", ")}`);
+  const groups = new Groups(graph);
+  for (const node of graph.nodes) place(node, groups);
+  const context = new PartitionContext(options, groups);
+  if (options.fusion) {
+    growAnchored(groups, context);
+    mergeElements(groups, context);
+  }
+  const sites: Site[] = [];
+  const regions = groups.inOrder().map((group) => {
+    const { region, inner } = finish(group, groups, context, options);
+    sites.push(...inner, ...fired(region, group, groups));
+    return region;
+  });
+  return { regions, sites: [...sites, ...context.refusals] };
 }
 
-function single(node: Node, options: PartitionOptions): { region: Region; sites: readonly Site[] } {
-  const graphs = subgraphs(node);
+function place(node: Node, groups: Groups): void {
+  if (subgraphs(node).length || !hasKernel(node)) groups.add(node, "alone");
+  else if (isView(node)) groups.add(node, "view");
+  else if (node.op.anchor) groups.add(node, node.outputs.length === 1 ? "anchored" : "alone", node);
+  else if (node.op.whole) groups.add(node, "alone", node);
+  else groups.add(node, isFree(node) ? "free" : "alone");
+}
+
+/** A node whose results are memory that is there already, or whose inputs can be written where the result lies. */
+function isView(node: Node): boolean {
+  const { fusionKind } = node.op;
+  if (fusionKind !== "injective" && fusionKind !== "broadcast" && fusionKind !== "elementwise") return false;
+  if (node.outputs.every((_, i) => viewOf(node, i))) return true;
+  const parts = concatenationOf(node)?.parts;
+  return parts !== undefined && parts.every(({ source }, i) => source.producer !== undefined && source.producer.node.graph === node.graph && hasKernel(source.producer.node)
+    && !viewOf(source.producer.node, source.producer.index) && source.resultOf.length === 0 && parts.findIndex((p) => p.source === source) === i
+    && source.uses.every((u) => u.node === node || !concatenationOf(u.node)));
+}
+
+function finish(group: Group, groups: Groups, context: PartitionContext, options: PartitionOptions): { readonly region: Region; readonly inner: readonly Site[] } {
+  const nodes = groups.ordered(group.nodes);
+  const [only] = nodes;
+  invariant(only, "an empty group");
+  const kind = options.fusion ? context.kind(nodes, group.anchor) : only.op.type;
+  const graphs = subgraphs(only);
   if (graphs.length) {
     const branches = graphs.map((g) => partition(g, options));
-    return { region: { ...regionOf(node.op.type, [node], "control"), branches: branches.map((b) => b.regions) }, sites: branches.flatMap((b) => b.sites) };
+    return { region: { ...regionOf(only.op.type, nodes, "control"), branches: branches.map((b) => b.regions) }, inner: branches.flatMap((b) => b.sites) };
   }
-  if (!hasKernel(node)) return { region: regionOf(node.op.type, [node], "host"), sites: [] };
-  const looks = node.op.fusionKind === "injective" && (node.outputs.every((_, i) => viewOf(node, i)) || concatenationOf(node) !== undefined);
-  return { region: regionOf(node.op.type, [node], looks ? "view" : "kernel", node.op.anchor || node.op.whole ? node : undefined), sites: [] };
+  const execution = group.role === "view" ? "view" : nodes.length === 1 && !hasKernel(only) ? "host" : "kernel";
+  return { region: regionOf(execution === "kernel" ? kind : only.op.type, nodes, execution, group.anchor), inner: [] };
+}
+
+function fired(region: Region, group: Group, groups: Groups): Site[] {
+  const nodes = groups.ordered(group.nodes);
+  const root = group.anchor ?? nodes[nodes.length - 1];
+  const fuses = region.execution === "kernel" && (nodes.length > 1 || region.kind !== nodes[0]?.op.type);
+  return root && fuses ? [firedSite(region.kind, root, nodes)] : [];
 }

@@ -1,0 +1,123 @@
+/**
+ * Disjoint groups of a graph's nodes, each to become one region. Keeps the groups' dependencies acyclic: a group may
+ * only grow where no path leads from it through another group back into it (convexity).
+ */
+import { invariant, present } from "../core/assert.ts";
+import { captures, subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
+import { storedValues } from "./region-of.ts";
+
+export interface Group {
+  /** Grows with every change, so that what was tried on a group can be remembered. */
+  version: number;
+  readonly nodes: Set<Node>;
+  anchor: Node | undefined;
+  /** `free`: loops over elements or rows. `anchored`: an epilogue may follow. `alone`: takes part in nothing. */
+  role: "free" | "anchored" | "view" | "alone";
+}
+
+export class Groups {
+  readonly graph: Graph;
+  readonly #groupOf = new Map<Node, Group>();
+  readonly #position = new Map<Node, number>();
+  /** Control nodes by the subgraphs they hold, at any depth. */
+  readonly #owner = new Map<Graph, Node>();
+  #versions = 0;
+
+  constructor(graph: Graph) {
+    this.graph = graph;
+    graph.nodes.forEach((node, i) => {
+      this.#position.set(node, i);
+      const own = (g: Graph): void => { this.#owner.set(g, node); for (const n of g.nodes) subgraphs(n).forEach(own); };
+      subgraphs(node).forEach(own);
+    });
+  }
+
+  add(node: Node, role: Group["role"], anchor?: Node): Group {
+    const group: Group = { version: this.#versions++, nodes: new Set([node]), anchor, role };
+    this.#groupOf.set(node, group);
+    return group;
+  }
+  of(node: Node): Group { return present(this.#groupOf.get(node), `group of ${node.name}`); }
+  all(): Group[] { return [...new Set(this.#groupOf.values())]; }
+  position(node: Node): number { return present(this.#position.get(node), `position of ${node.name}`); }
+  /** Nodes in topological order. */
+  ordered(nodes: Iterable<Node>): Node[] { return [...nodes].sort((a, b) => this.position(a) - this.position(b)); }
+
+  /** The node of this graph that uses a value: itself, or the one whose subgraph holds it. */
+  user(node: Node): Node { return node.graph === this.graph ? node : present(this.#owner.get(node.graph), `owner of ${node.graph.name}`); }
+  /** The group that computes a value, in this graph. */
+  producer(value: Value | undefined): Group | undefined {
+    const node = value?.producer?.node;
+    return node && node.graph === this.graph ? this.of(node) : undefined;
+  }
+  /** Groups that read what `group` computes. */
+  consumers(group: Group): Set<Group> {
+    const out = new Set<Group>();
+    for (const node of group.nodes) for (const v of node.outputs) {
+      for (const use of v.uses) out.add(this.of(this.user(use.node)));
+      for (const g of v.resultOf) {
+        const holder = this.#owner.get(g);
+        if (holder) out.add(this.of(holder));
+      }
+    }
+    out.delete(group);
+    return out;
+  }
+  /** Groups that compute what `group` reads. */
+  producers(group: Group): Set<Group> {
+    const out = new Set<Group>();
+    for (const node of group.nodes) for (const v of [...node.inputs, ...subgraphs(node).flatMap(captures)]) {
+      const from = this.producer(v);
+      if (from && from !== group) out.add(from);
+    }
+    return out;
+  }
+
+  /** True where a path leads from one of `from` to one of `to` through a group outside both. */
+  pathBetween(from: readonly Group[], to: readonly Group[]): boolean {
+    const inside = new Set([...from, ...to]);
+    const seen = new Set<Group>();
+    const stack = from.flatMap((g) => [...this.consumers(g)]).filter((g) => !inside.has(g));
+    while (stack.length) {
+      const g = stack.pop();
+      if (!g || seen.has(g)) continue;
+      seen.add(g);
+      for (const next of this.consumers(g)) {
+        if (to.includes(next)) return true;
+        if (!inside.has(next)) stack.push(next);
+      }
+    }
+    return false;
+  }
+
+  /** Moves everything of `from` into `into`. */
+  merge(into: Group, from: Group): void {
+    for (const n of from.nodes) { into.nodes.add(n); this.#groupOf.set(n, into); }
+    into.anchor ??= from.anchor;
+    if (from.role === "anchored") into.role = "anchored";
+    into.version = this.#versions++;
+  }
+
+  /** Every group once, producers first; among ready ones, the one whose last node comes first. */
+  inOrder(): Group[] {
+    const waiting = new Map(this.all().map((g) => [g, this.producers(g).size]));
+    const end = (g: Group): number => Math.max(...[...g.nodes].map((n) => this.position(n)));
+    const ready = new Set([...waiting].filter(([, n]) => n === 0).map(([g]) => g));
+    const out: Group[] = [];
+    while (ready.size) {
+      const next = [...ready].reduce((a, b) => (end(b) < end(a) ? b : a));
+      ready.delete(next);
+      out.push(next);
+      for (const c of this.consumers(next)) {
+        const left = (waiting.get(c) ?? 0) - 1;
+        waiting.set(c, left);
+        if (left === 0) ready.add(c);
+      }
+    }
+    invariant(out.length === waiting.size, "the groups have a cycle");
+    return out;
+  }
+}
+
+/** Values that the kernel of these nodes would store. */
+export const storesOf = (nodes: Iterable<Node>): Value[] => storedValues(new Set(nodes));

@@ -1,0 +1,68 @@
+/** What the phases of partition share: options, names, switches, records, and what is known of a node. */
+import { dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
+import type { Node } from "../graph/graph.ts";
+import { concatenationOf } from "../graph/view.ts";
+import { elementCost, estimate } from "../graph/element-loops.ts";
+import { refuse } from "../rewrite/rule.ts";
+import type { Refusal, Site } from "../rewrite/site.ts";
+import type { Group, Groups } from "./groups.ts";
+import { refusedSite } from "./partition-sites.ts";
+import { regionKind } from "./region-kind.ts";
+
+export interface PartitionOptions {
+  /** False: every node stands alone. */
+  readonly fusion: boolean;
+  /** Whether a region of this kind may be built of these nodes. */
+  readonly isEnabled: (kind: string, nodes: readonly Node[]) => boolean;
+  /** The original operator type of an original node, for names. */
+  readonly opTypesOf: (origin: string) => string | undefined;
+}
+
+/** Operations an element that broadcasting may repeat: a scale, a sum of biases. */
+const repeatable = 5;
+
+export class PartitionContext {
+  readonly options: PartitionOptions;
+  readonly groups: Groups;
+  readonly refusals: Site[] = [];
+  readonly #noted = new Set<string>();
+
+  constructor(options: PartitionOptions, groups: Groups) {
+    this.options = options;
+    this.groups = groups;
+  }
+
+  kind(nodes: Iterable<Node>, anchor: Node | undefined): string { return regionKind(this.groups.ordered(nodes), anchor, this.options.opTypesOf); }
+
+  switchedOff(nodes: Iterable<Node>, anchor: Node | undefined): Refusal | undefined {
+    const kind = this.kind(nodes, anchor);
+    if (this.options.isEnabled(kind, this.groups.ordered(nodes))) return undefined;
+    return refuse("switched-off", `regions of kind ${kind} are switched off here`, `switch ${kind} on`);
+  }
+
+  /** Records that `node` did not join `group`. */
+  note(group: Group, node: Node, why: Refusal): void {
+    const root = group.anchor ?? this.groups.ordered(group.nodes)[0];
+    const between = why.code === "side-effect-between" || why.code === "non-deterministic-between";
+    const followers = between ? node.outputs.flatMap((v) => v.uses.map((u) => u.node)) : [];
+    const nodes = this.groups.ordered(new Set([...group.nodes, node, ...followers.filter((n) => n.graph === this.groups.graph)]));
+    if (!root) return;
+    const site = refusedSite(regionKind(nodes, group.anchor, this.options.opTypesOf), root, nodes, why);
+    const key = `${site.name} ${site.at} ${node.name} ${why.code}`;
+    if (!this.#noted.has(key)) this.refusals.push(site);
+    this.#noted.add(key);
+  }
+
+  /** Whether an epilogue over `shape` may compute the node instead of loading its result. */
+  isSide(node: Node, shape: readonly Dim[]): boolean {
+    const kind = node.op.fusionKind;
+    const result = node.outputs[0];
+    if (!result || (kind !== "elementwise" && kind !== "broadcast" && kind !== "injective") || concatenationOf(node)) return false;
+    return shapeEqual(result.type.shape, shape) || this.isCheap([node]);
+  }
+  /** True where computing the nodes' one result anew for every reader costs about as much as loading it. */
+  isCheap(nodes: readonly Node[]): boolean {
+    const last = nodes[nodes.length - 1]?.outputs[0];
+    return last !== undefined && elementCost(nodes, [last]) / Math.max(1, estimate(dimProduct(last.type.shape))) <= repeatable;
+  }
+}
