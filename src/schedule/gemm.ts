@@ -121,7 +121,7 @@ function emitBlock(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, fi
 type ColumnBody = (into: Stmt[], column: Expr, width: number, lanes: 1 | 4, valid: number | Expr) => void;
 
 /** Covers the columns with tiles of the given widths (descending), then with what is left. */
-function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns | RowColumns, columns: Dim, widths: readonly number[], body: ColumnBody): void {
+export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns | RowColumns, columns: Dim, widths: readonly number[], body: ColumnBody): void {
   const usable = operand.kind === "panels" ? (operand.width === 4 ? [4] : isSymbolic(operand.panelBytes) ? [8] : widths) : widths;
   let begin: Expr = constant(0, i32);
   const cover = (width: number, lanes: 1 | 4): void => {
@@ -167,7 +167,8 @@ function emitTile(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, fir
   gemm.epilogue.store(into, { row: plus(firstRow, m), column, columns: valid, accumulators });
 }
 
-function columnsAt(operand: PanelColumns | RowColumns, column: Expr, width: number, lanes: 1 | 4): BColumns {
+/** The columns from `column` on: where B is read, and how its vectors follow. */
+export function columnsAt(operand: PanelColumns | RowColumns, column: Expr, width: number, lanes: 1 | 4): BColumns {
   if (operand.kind === "rows") return { pointer: plus(operand.pointer, times(column, 4)), offsets: Array.from({ length: width / lanes }, (_, v) => v * lanes * 4), stepBytes: operand.stepBytes };
   const perPanel = operand.width / 4, vectorBytes = operand.stepBytes / perPanel;
   const panel = operand.width === 8 ? binary("shr", column, constant(3, i32)) : binary("shr", column, constant(2, i32));

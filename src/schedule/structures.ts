@@ -10,6 +10,7 @@ import type { PackSpec, Placement, Program, Step, Storage, Weight } from "../ker
 import type { Stmt } from "../kernel/stmt.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
 import { denseLayout, KernelBuilder, type ScheduleContext, type ScheduleTarget } from "./builder.ts";
+import { scheduleConvolution } from "./convolution.ts";
 import { scheduleMatMul } from "./matmul.ts";
 
 /**
@@ -37,7 +38,7 @@ function structureLoops(b: KernelBuilder, kernel: Kernel): Stmt | undefined {
   switch (structure?.kind) {
     case undefined: return undefined;
     case "matmul": return scheduleMatMul(b, structure);
-    case "conv": return undefined;
+    case "conv": return scheduleConvolution(b, structure);
     case "attention": return undefined;
     case "recurrence": return undefined;
     default: return assertNever(structure);

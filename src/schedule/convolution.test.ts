@@ -1,0 +1,137 @@
+import { describe, expect, it } from "vitest";
+import { present } from "../core/assert.ts";
+import { dimMul, evaluateDim as evaluate, symbol, type Dim } from "../core/dim.ts";
+import { named, type AnchorOperand, type OpDef } from "../graph/op.ts";
+import { add, constant, f32, load, max, type Buffer, type Expr } from "../kernel/expr.ts";
+import type { Layout } from "../kernel/kernel.ts";
+import type { EpilogueStore } from "../kernel/structure.ts";
+import { Conv } from "../ops/conv.ts";
+import { ConvTranspose } from "../ops/conv-transpose.ts";
+import { contextOf, difference, naiveBody, runKernel, structuredKernel, wholeNumbers, type KernelCase } from "../../test/support/kernel-case.ts";
+import { scheduleStructure } from "./structures.ts";
+
+interface Options {
+  readonly op?: OpDef;
+  /** [N, C, spatial…] and [M, C/group, kernel…] (transposed: [C, M/group, kernel…]). */
+  readonly x: readonly number[]; readonly w: readonly number[];
+  readonly group?: number; readonly strides?: readonly number[]; readonly pads?: readonly number[]; readonly dilations?: readonly number[];
+  readonly outputPadding?: readonly number[];
+  readonly symbolic?: boolean;
+  /** Layout of input and output. */
+  readonly layout?: "rows" | "channels-last" | "channels-last in";
+  readonly residual?: boolean;
+}
+
+const operand = (buffer: Buffer): AnchorOperand => ({ dtype: buffer.dtype, shape: buffer.shape, at: (...i) => load(buffer, i), buffer: () => buffer });
+
+function channelsLast(shape: readonly Dim[]): Layout {
+  const [, c = 1, ...spatial] = shape;
+  const strides: Dim[] = [];
+  let total: Dim = c;
+  for (const d of [...spatial].reverse()) { strides.unshift(total); total = dimMul(total, d); }
+  return { strides: [total, 1, ...strides], offset: 0 };
+}
+
+function convCase(o: Options): { c: KernelCase; out: Buffer } {
+  const op = o.op ?? Conv, rank = o.x.length - 2;
+  const names = ["b", "c", "h", "w"];
+  const shape = (dims: readonly number[]): Dim[] => dims.map((d, i) => (o.symbolic && i !== 1 ? symbol(present(names[i === 0 ? 0 : i + 2 - rank], "name")) : d));
+  const x: Buffer = { name: "X", dtype: "float32", shape: shape(o.x) }, w: Buffer = { name: "W", dtype: "float32", shape: o.w };
+  const attributes = {
+    auto_pad: "NOTSET", group: o.group ?? 1, strides: o.strides ?? o.x.slice(2).map(() => 1), dilations: o.dilations ?? o.x.slice(2).map(() => 1),
+    pads: o.pads ?? o.x.slice(2).flatMap(() => [0, 0]), kernel_shape: o.w.slice(2), ...(o.outputPadding ? { output_padding: o.outputPadding } : {}),
+  };
+  const inputs = named(op, [operand(x), operand(w)]);
+  const fail = (code: string, message: string): never => { throw new Error(`${code} ${message}`); };
+  const type = present(op.infer(inputs, attributes, { fail, fresh: (h) => symbol(h), outputCount: 1 })[0], "type");
+  const anchor = present(op.anchor, "anchor")(inputs, attributes, { outputs: [type] });
+  const y: Buffer = { name: "Y", dtype: "float32", shape: type.shape }, bias: Buffer = { name: "bias", dtype: "float32", shape: [type.shape[1] ?? 1] };
+  const residual: Buffer = { name: "R", dtype: "float32", shape: type.shape };
+  const channel = present(anchor.indices[1], "channel index");
+  let value: Expr = add(anchor.element, load(bias, [channel]));
+  if (o.residual) value = max(add(value, load(residual, anchor.indices)), constant(0, f32));
+  const store: EpilogueStore = { buffer: y, indices: anchor.indices, value };
+  const kernel = structuredKernel("conv", anchor.structure([store]), [x, w, bias, ...(o.residual ? [residual] : [])], [y], naiveBody(anchor.axes, "acc", anchor.accumulate, [store]));
+  const sizes: Record<string, number> = { b: o.x[0] ?? 1, h: rank === 2 ? o.x[2] ?? 1 : 1, w: o.x[o.x.length - 1] ?? 1 };
+  const binding = (s: string): number => present(sizes[s], s);
+  const outDims = type.shape.map((d) => evaluate(d, binding));
+  const data = new Map([[x, wholeNumbers(o.x, 1)], [w, wholeNumbers(o.w, 2, "float32", 5)], [bias, wholeNumbers([outDims[1] ?? 1], 3)], [residual, wholeNumbers(outDims, 4)]]);
+  const layouts = new Map<Buffer, Layout>();
+  if (o.layout !== undefined && o.layout !== "rows") {
+    layouts.set(x, channelsLast(x.shape));
+    if (o.layout === "channels-last") { layouts.set(y, channelsLast(y.shape)); layouts.set(residual, channelsLast(residual.shape)); }
+  }
+  return { c: { kernel, data, weights: new Set([w]), layouts, dims: binding }, out: y };
+}
+
+function check(o: Options): void {
+  for (const layout of ["rows", "channels-last", "channels-last in"] as const) for (const symbolic of [false, true]) {
+    const { c, out } = convCase({ ...o, layout, symbolic });
+    const { context, packed } = contextOf(c);
+    const scheduled = scheduleStructure(c.kernel, context);
+    if (!scheduled && symbolic) continue;
+    const expected = present(runKernel(c, c.kernel).get(out), "result"), actual = present(runKernel(c, present(scheduled, "schedule"), packed).get(out), "result");
+    expect(difference("float32", expected, actual), `${JSON.stringify(o)} ${layout}${symbolic ? " symbolic" : ""}`).toBe(0);
+  }
+}
+
+describe("convolutions", () => {
+  it("pointwise", () => {
+    check({ x: [2, 5, 3, 7], w: [9, 5, 1, 1], residual: true });
+    check({ x: [1, 8, 1, 1], w: [37, 8, 1, 1] });
+    check({ x: [1, 6, 5, 1], w: [4, 3, 1, 1], group: 2 });
+    check({ x: [2, 4, 9], w: [8, 4, 1] });
+  });
+  it("3x3 with padding", () => {
+    check({ x: [1, 4, 5, 6], w: [8, 4, 3, 3], pads: [1, 1, 1, 1], residual: true });
+    check({ x: [2, 5, 7, 11], w: [11, 5, 3, 3], pads: [1, 1, 1, 1] });
+    check({ x: [1, 8, 3, 3], w: [3, 8, 3, 3], pads: [1, 1, 1, 1] });
+    check({ x: [1, 3, 2, 2], w: [17, 3, 3, 3], pads: [1, 1, 1, 1] });
+  });
+  it("no padding, strides, dilations, uneven padding", () => {
+    check({ x: [1, 4, 6, 9], w: [8, 4, 3, 3] });
+    check({ x: [1, 3, 9, 10], w: [6, 3, 3, 3], strides: [2, 2], pads: [0, 0, 1, 1] });
+    check({ x: [1, 3, 13, 12], w: [8, 3, 7, 7], strides: [2, 2], pads: [3, 3, 3, 3] });
+    check({ x: [1, 2, 9, 9], w: [5, 2, 3, 3], dilations: [2, 3], pads: [2, 3, 2, 3] });
+    check({ x: [1, 4, 8, 8], w: [8, 4, 1, 1], strides: [2, 2] });
+    check({ x: [1, 4, 5, 8], w: [8, 4, 1, 1], pads: [1, 0, 1, 0] });
+    check({ x: [1, 2, 4, 9], w: [4, 2, 1, 5], pads: [0, 2, 0, 2], strides: [1, 2] });
+  });
+  it("a long dimension and a short one", () => {
+    check({ x: [1, 4, 21, 1], w: [8, 4, 5, 1], pads: [2, 0, 2, 0] });
+    check({ x: [1, 4, 21, 2], w: [8, 4, 3, 3], pads: [1, 1, 1, 1] });
+    check({ x: [1, 1, 16, 12], w: [4, 1, 10, 4], strides: [2, 2], pads: [4, 1, 5, 1] });
+  });
+  it("one spatial dimension", () => {
+    check({ x: [2, 5, 17], w: [9, 5, 3], pads: [1, 1], residual: true });
+    check({ x: [1, 4, 30], w: [8, 4, 7], strides: [2], dilations: [2], pads: [3, 0] });
+  });
+  it("groups", () => {
+    check({ x: [1, 8, 5, 6], w: [12, 4, 3, 3], group: 2, pads: [1, 1, 1, 1] });
+    check({ x: [1, 6, 5, 6], w: [6, 2, 3, 3], group: 3, pads: [1, 1, 1, 1], strides: [2, 1] });
+  });
+  it("depthwise", () => {
+    check({ x: [1, 8, 5, 9], w: [8, 1, 3, 3], group: 8, pads: [1, 1, 1, 1], residual: true });
+    check({ x: [2, 7, 6, 11], w: [7, 1, 3, 3], group: 7, pads: [1, 1, 1, 1] });
+    check({ x: [1, 12, 9, 10], w: [12, 1, 5, 5], group: 12, pads: [2, 2, 2, 2], strides: [2, 2] });
+    check({ x: [1, 5, 9, 10], w: [5, 1, 3, 3], group: 5, strides: [2, 2], pads: [0, 0, 1, 1] });
+    check({ x: [1, 4, 9, 10], w: [4, 1, 3, 3], group: 4, dilations: [2, 2], pads: [2, 2, 2, 2] });
+    check({ x: [1, 6, 2, 2], w: [6, 1, 5, 5], group: 6, pads: [2, 2, 2, 2] });
+    check({ x: [2, 6, 19], w: [6, 1, 5], group: 6, pads: [4, 0] });
+    check({ x: [1, 4, 3, 20], w: [8, 1, 3, 3], group: 4, pads: [1, 1, 1, 1] });
+    check({ x: [1, 4, 5, 8], w: [4, 1, 1, 1], group: 4, pads: [0, 0, 1, 1] });
+    check({ op: ConvTranspose, x: [1, 8, 4, 5], w: [8, 1, 3, 3], group: 8, strides: [2, 2], pads: [1, 1, 1, 1] });
+    check({ x: [1, 4, 9, 1], w: [4, 1, 3, 1], group: 4, pads: [1, 0, 1, 0] });
+  });
+  it("transposed", () => {
+    const op = ConvTranspose;
+    check({ op, x: [1, 4, 3, 5], w: [4, 8, 2, 2], strides: [2, 2] });
+    check({ op, x: [2, 3, 4, 5], w: [3, 5, 3, 3], strides: [2, 2], pads: [1, 1, 1, 1], outputPadding: [1, 1] });
+    check({ op, x: [1, 3, 4, 5], w: [3, 5, 3, 3] });
+    check({ op, x: [1, 4, 3, 9], w: [4, 2, 1, 5], strides: [1, 2], pads: [0, 2, 0, 2], group: 2 });
+    check({ op, x: [1, 2, 4, 4], w: [2, 3, 4, 4], strides: [3, 2], pads: [1, 0, 0, 1], dilations: [2, 1] });
+    check({ op, x: [1, 4, 7], w: [4, 3, 3], strides: [3] });
+    check({ op, x: [1, 2, 5, 5], w: [2, 3, 1, 1], strides: [2, 2] });
+  });
+  it("empty inputs", () => check({ x: [0, 3, 4, 4], w: [8, 3, 3, 3], pads: [1, 1, 1, 1] }));
+});

@@ -1,0 +1,181 @@
+/**
+ * Convolutions as register-tiled loops: 4 output positions along one dimension by 8 output channels, taps and input
+ * channels contracted. The input rows that a block of output rows needs are copied once into scratch with their padding,
+ * channels innermost, so that the inner loop runs over contiguous memory without conditions, whatever the input's
+ * layout; inputs that need no padding and have their channels together are read in place.
+ */
+import { present } from "../core/assert.ts";
+import { dimEqual, dimMul, isSymbolic, type Dim } from "../core/dim.ts";
+import { add, axisOf, binary, constant, i32, load, min, sub, type Axis, type Expr } from "../kernel/expr.ts";
+import { assign, type Stmt } from "../kernel/stmt.ts";
+import type { ConvStructure, MatMulStructure } from "../kernel/structure.ts";
+import { packedLength } from "../memory/pack.ts";
+import { plus, times, toIndex } from "./affine.ts";
+import { addressOf, type KernelBuilder } from "./builder.ts";
+import { convProblems, span, tapAxes, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
+import { scheduleDepthwise } from "./depthwise.ts";
+import { Epilogue } from "./epilogue.ts";
+import { columnsAt, forColumns, type PanelColumns } from "./gemm.ts";
+import { scheduleMatMul } from "./matmul.ts";
+import { directRows, rowScratch, type InputRows } from "./input-rows.ts";
+import { accumulate, declareAccumulators, type BColumns, type TileKind } from "./tile.ts";
+
+/** Bytes of padded input rows that are to stay in the second-level cache. */
+const rowsBytes = 192 * 1024;
+
+/** Loops for a float32 convolution; undefined where this part has none for it. */
+export function scheduleConvolution(b: KernelBuilder, s: ConvStructure): Stmt | undefined {
+  if (s.accumulator.type.scalar !== "f32" || s.zeroPoints) return undefined;
+  if (isPointwise(s)) return scheduleMatMul(b, pointwise(s));
+  const problems = convProblems(s);
+  if (!problems) return undefined;
+  if (s.channel.extent === 1 && s.inputChannel.extent === 1 && s.group.extent !== 1) {
+    const body = scheduleDepthwise(b, s, problems);
+    if (body) return body;
+  }
+  const body: Stmt[] = [];
+  for (const p of problems) if (!emitProblem(b, body, s, p, { kind: "float" })) return undefined;
+  return { kind: "block", body };
+}
+
+/** Every tap in place: a matrix product over positions. */
+function isPointwise(s: ConvStructure): boolean {
+  return !s.transposed && s.output.every((o, d) => s.kernel[d]?.extent === 1 && s.strides[d] === 1 && s.padsBegin[d] === 0 && dimEqual(o.extent, s.input.shape[d + 2] ?? -1));
+}
+
+function pointwise(s: ConvStructure): MatMulStructure {
+  const zero = constant(0, i32);
+  const position = (a: Axis): Expr => (a.extent === 1 ? zero : axisOf(a));
+  const m = present(s.output[s.output.length - 1], "output axis");
+  const channels = Number(s.channel.extent), inputs = Number(s.inputChannel.extent);
+  const filter = plus(times(position(s.group), channels), position(s.channel)), source = plus(times(position(s.group), inputs), axisOf(s.inputChannel));
+  return {
+    kind: "matmul", batch: [s.group, s.batch, ...s.output.slice(0, -1)].filter((a) => a.extent !== 1), m, n: s.channel, k: s.inputChannel,
+    a: load(s.input, [position(s.batch), source, ...s.output.map(position)]),
+    b: load(s.weight, [filter, axisOf(s.inputChannel), ...s.kernel.map(() => zero)]),
+    accumulator: s.accumulator, stores: s.stores,
+  };
+}
+
+/** Packs the taps of a problem: panels for every group. */
+function packTaps(b: KernelBuilder, s: ConvStructure, p: ConvProblem, kind: TileKind): { readonly at: (group: Expr) => PanelColumns } | undefined {
+  const weight = b.context.weight(s.weight);
+  const layout = b.layout(s.weight);
+  const strides = layout.strides.filter((d): d is number => !isSymbolic(d));
+  const groups = s.group.extent, n = s.channel.extent, inputs = s.inputChannel.extent;
+  if (!weight || kind.kind !== "float" || strides.length !== layout.strides.length || isSymbolic(layout.offset) || isSymbolic(groups) || isSymbolic(n) || isSymbolic(inputs)) return undefined;
+  const { axes, offset } = tapAxes(s, p, strides);
+  const width = n <= 4 ? 4 : 8;
+  const k = p.outer.taps * p.inner.taps * inputs;
+  const strideN = strides[s.transposed ? 1 : 0] ?? 0, strideG = s.transposed ? inputs * (strides[0] ?? 0) : n * (strides[0] ?? 0);
+  const spec = { kind: "panels" as const, groups, k, n, nr: width, kStep: 1, strideG, strideK: axes, strideN, as: "float32" as const, offset: layout.offset + offset };
+  const packed = b.packed(weight, spec, "float32", packedLength([], spec));
+  const panelBytes = k * width * 4, groupBytes = Math.ceil(n / width) * panelBytes;
+  return { at: (group) => ({ kind: "panels", pointer: plus(addressOf(packed), times(group, groupBytes)), width, panelBytes, stepBytes: width * 4 }) };
+}
+
+function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, kind: TileKind): boolean {
+  const packed = packTaps(b, s, p, kind);
+  if (!packed) return false;
+  const positions = new Map<Axis, Expr>();
+  b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (batch, perBatch) => {
+    positions.set(s.batch, batch);
+    b.loop(perBatch, "g", 0, toIndex(s.group.extent), 1, s.group.extent, (group, body) => {
+      positions.set(s.group, group);
+      const columns = packed.at(group);
+      emitPositions(b, body, s, p, kind, positions, { ...columns, pointer: b.let(body, "panels", columns.pointer) });
+    });
+  });
+  return true;
+}
+
+/** All positions of one image and group. */
+function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, kind: TileKind, positions: Map<Axis, Expr>, columns: PanelColumns): void {
+  const direct = directRows(b, into, s, p, positions);
+  const { outer } = p;
+  const total = b.letIndex(into, "rows", toIndex(outer.count));
+  const rows = direct ? 1 : blockOf(s, p);
+  const scratch = direct ? undefined : rowScratch(b, s, p, rows);
+  const perBlock = (first: Expr, count: Expr, source: InputRows, body: Stmt[]): void =>
+    forColumns(b, body, columns, s.channel.extent, tileWidths(p.inner.count), (inner, column, width, lanes, valid) => {
+      const panel = columnsAt(columns, column, width, lanes);
+      const pointer = b.letIndex(inner, "panel", panel.pointer);
+      b.loop(inner, "y", 0, count, 1, outer.count, (y, rowBody) =>
+        emitRow(b, rowBody, { s, p, kind, positions, source, panel: { ...panel, pointer }, column, width, lanes, valid, y, row: plus(first, y) }));
+    });
+  if (direct || !scratch) { if (direct) perBlock(constant(0, i32), total, direct, into); return; }
+  b.loop(into, "block", 0, total, rows, outer.count, (first, body) => {
+    const count = !isSymbolic(outer.count) && outer.count % rows === 0 ? constant(rows, i32) : b.let(body, "count", min(constant(rows, i32), sub(total, first)));
+    perBlock(first, count, scratch(body, first, count, positions), body);
+  });
+}
+
+/** Rows that one block of output takes: as many as keep its padded input in the cache. */
+function blockOf(s: ConvStructure, p: ConvProblem): number {
+  const width = span(p.inner, p.inner.count), channels = Number(s.inputChannel.extent);
+  if (isSymbolic(width)) return 4;
+  const fits = Math.floor((rowsBytes / (width * channels * 4) - (p.outer.taps - 1) * p.outer.dilation - 1) / p.outer.stride) + 1;
+  return Math.max(1, Math.min(fits, isSymbolic(p.outer.count) ? 64 : p.outer.count));
+}
+
+/** A short row leaves registers for more columns. */
+const tileWidths = (count: Dim): readonly number[] => (count === 1 ? [32, 8] : count === 2 ? [16, 8] : [8]);
+
+interface Row {
+  readonly s: ConvStructure; readonly p: ConvProblem; readonly kind: TileKind; readonly positions: ReadonlyMap<Axis, Expr>;
+  readonly source: InputRows; readonly panel: BColumns;
+  readonly column: Expr; readonly width: number; readonly lanes: 1 | 4; readonly valid: number | Expr;
+  /** Row within the source, and of the problem. */
+  readonly y: Expr; readonly row: Expr;
+}
+
+/** A row of output positions against one panel of channels. */
+function emitRow(b: KernelBuilder, into: Stmt[], r: Row): void {
+  const { s, p } = r;
+  const inner: Axis = { name: b.name("x"), extent: p.inner.count };
+  const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [inner], column: s.channel, positions: outputPositions(p, r, inner) });
+  epilogue.begin(into);
+  const start = b.let(into, "from", plus(r.source.pointer, times(times(r.y, p.outer.stride), toIndex(r.source.rowBytes))));
+  const tile = (x: Expr, body: Stmt[], rows: number): void => emitTile(b, body, r, epilogue, start, x, rows);
+  const { count } = p.inner;
+  if (isSymbolic(count)) {
+    const end = b.let(into, "full", binary("and", toIndex(count), constant(-tileRows, i32)));
+    b.loop(into, "x", 0, end, tileRows, count, (x, body) => tile(x, body, tileRows));
+    b.loop(into, "x", end, toIndex(count), 1, count, (x, body) => tile(x, body, 1));
+    return;
+  }
+  const full = count - (count % tileRows);
+  if (full === tileRows) tile(constant(0, i32), into, tileRows);
+  else if (full > 0) b.loop(into, "x", 0, constant(full, i32), tileRows, count, (x, body) => tile(x, body, tileRows));
+  if (count > full) tile(constant(full, i32), into, count - full);
+}
+const tileRows = 4;
+
+function outputPositions(p: ConvProblem, r: Row, inner: Axis): ReadonlyMap<Axis, Expr> {
+  const out = new Map(r.positions);
+  const place = (d: SpatialDim, q: Expr): void => { if (d.output) out.set(d.output, plus(times(q, d.scale), d.offset)); };
+  place(p.outer, r.row);
+  place(p.inner, axisOf(inner));
+  return out;
+}
+
+function emitTile(b: KernelBuilder, into: Stmt[], r: Row, epilogue: Epilogue, start: Expr, x: Expr, rows: number): void {
+  const { p, source, panel } = r;
+  const accumulators = declareAccumulators(b, into, r.kind, { rows, columns: r.width, lanes: r.lanes });
+  const from = b.letIndex(into, "from", plus(start, times(times(x, p.inner.stride), source.positionBytes)));
+  const channels = Number(r.s.inputChannel.extent);
+  const joined = p.inner.taps === 1 || (p.inner.dilation === 1 && source.channelBytes === 4 && source.positionBytes === channels * 4);
+  const steps = constant(joined ? channels * p.inner.taps : channels, i32);
+  const runs = p.outer.taps * (joined ? 1 : p.inner.taps);
+  const weights = runs > 1 ? b.let(into, "w", panel.pointer) : panel.pointer;
+  const run = (body: Stmt[], pointer: Expr): void => {
+    accumulate(b, body, r.kind, accumulators, r.lanes, { pointers: [pointer], rowBytes: p.inner.stride * source.positionBytes, stepBytes: source.channelBytes }, { ...panel, pointer: weights }, steps);
+    if (weights.kind === "local" && runs > 1) body.push(assign(weights.name, add(weights, times(steps, toIndex(panel.stepBytes)))));
+  };
+  const taps = (body: Stmt[], d: SpatialDim, bytes: Dim, each: (body: Stmt[], pointer: Expr) => void, pointer: Expr): void => {
+    if (d.taps === 1) return each(body, pointer);
+    b.loop(body, "tap", 0, constant(d.taps, i32), 1, d.taps, (t, inner) => each(inner, plus(pointer, times(t, toIndex(dimMul(bytes, d.dilation))))));
+  };
+  if (runs > 0) taps(into, p.outer, source.rowBytes, (body, pointer) => (joined ? run(body, pointer) : taps(body, p.inner, source.positionBytes, run, pointer)), from);
+  epilogue.store(into, { row: x, column: r.column, columns: r.valid, accumulators });
+}

@@ -1,0 +1,192 @@
+/**
+ * Depthwise convolution: lanes are channels, a tile is several output positions of one row. Kernel rows outside the input
+ * are left out of the loop, positions whose taps leave it at the sides go one by one. Inside, the taps of a kernel row
+ * are unrolled over several positions, so that every input vector is loaded once for all taps that read it.
+ */
+import { present } from "../core/assert.ts";
+import { dimAdd, dimCeilDiv, dimEqual, dimFloorDiv, dimMax, dimMin, dimMul, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
+import { add, axisOf, constant, div, f32, f32x4, i32, madd, max, min, mul, sub, type Axis, type Expr } from "../kernel/expr.ts";
+import { assign, type Stmt } from "../kernel/stmt.ts";
+import type { ConvStructure } from "../kernel/structure.ts";
+import { affineAccess, bytesAlong, plus, times, toIndex } from "./affine.ts";
+import { addressOf, loadAt, type KernelBuilder } from "./builder.ts";
+import type { ConvProblem, SpatialDim } from "./conv-problem.ts";
+import { Epilogue } from "./epilogue.ts";
+import { isDistance } from "./runs.ts";
+
+/** Loops over channels as lanes; undefined where the input's channels are not together or the weights not constant. */
+export function scheduleDepthwise(b: KernelBuilder, s: ConvStructure, problems: readonly ConvProblem[]): Stmt | undefined {
+  const body: Stmt[] = [];
+  for (const p of problems) if (!emitProblem(b, body, s, p)) return undefined;
+  return { kind: "block", body };
+}
+
+/** What the loops over rows, positions and channels share. */
+interface Plane {
+  readonly s: ConvStructure; readonly p: ConvProblem;
+  readonly channels: number;
+  readonly positionBytes: number;
+  readonly rowBytes: Dim;
+  readonly weights: Expr;
+  readonly epilogue: Epilogue;
+  /** Address of input position −pad of the row that kernel row 0 reads. */
+  readonly row: Expr;
+  /** Kernel rows inside the input. */
+  readonly firstRow: Expr; readonly endRow: Expr;
+}
+
+function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem): boolean {
+  const channels = Number(s.group.extent);
+  const weights = packWeights(b, s, p, channels);
+  const outer: Axis = { name: "outer", extent: p.outer.input }, inner: Axis = { name: "inner", extent: p.inner.input };
+  if (!weights || s.input.dtype !== "float32") return false;
+  const indices: Expr[] = [axisOf(s.batch), axisOf(s.group), ...s.output.map((): Expr => constant(0, i32))];
+  if (p.outer.at !== undefined) indices[p.outer.at] = axisOf(outer);
+  if (p.inner.at !== undefined) indices[p.inner.at] = axisOf(inner);
+  const access = affineAccess(s.input, indices, new Set([s.batch, s.group, outer, inner]), b.layout(s.input));
+  if (!access || !isDistance(bytesAlong(access, s.group), 4)) return false;
+  const positionBytes = bytesAlong(access, inner), rowBytes = bytesAlong(access, outer);
+  if (isSymbolic(positionBytes)) return false;
+  const start = b.let(into, "weights", weights), base = b.let(into, "input", access.base);
+  b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (n, perImage) => {
+    const image = b.let(perImage, "image", plus(base, times(n, toIndex(bytesAlong(access, s.batch)))));
+    b.loop(perImage, "y", 0, toIndex(p.outer.count), 1, p.outer.count, (y, body) => {
+      const x: Axis = { name: b.name("x"), extent: p.inner.count };
+      const positions = new Map<Axis, Expr>([[s.batch, n]]);
+      if (p.outer.output) positions.set(p.outer.output, plus(times(y, p.outer.scale), p.outer.offset));
+      if (p.inner.output) positions.set(p.inner.output, plus(times(axisOf(x), p.inner.scale), p.inner.offset));
+      const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [x], column: s.group, positions });
+      epilogue.begin(body);
+      const top = b.let(body, "top", plus(times(y, p.outer.stride), times(toIndex(p.outer.pad), -1)));
+      const row = b.let(body, "row", plus(plus(image, mul(top, toIndex(rowBytes))), times(times(toIndex(p.inner.pad), -1), positionBytes)));
+      const [firstRow, endRow] = insideTaps(b, body, p.outer, top);
+      emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, row, firstRow, endRow });
+    });
+  });
+  return true;
+}
+
+/** Weights as [tap of the outer dimension][tap of the inner][channel]. */
+function packWeights(b: KernelBuilder, s: ConvStructure, p: ConvProblem, channels: number): Expr | undefined {
+  const weight = b.context.weight(s.weight), layout = b.layout(s.weight);
+  const strides = layout.strides.filter((d): d is number => !isSymbolic(d));
+  if (!weight || strides.length !== layout.strides.length || isSymbolic(layout.offset)) return undefined;
+  const stride = (d: SpatialDim): number => (d.at === undefined ? 0 : present(strides[d.at], "weight stride"));
+  const offset = layout.offset + p.outer.firstTap * stride(p.outer) + p.inner.firstTap * stride(p.inner);
+  const shape = [p.outer.taps, p.inner.taps, channels];
+  const spec = { kind: "permute" as const, shape, strides: [p.outer.tapStep * stride(p.outer), p.inner.tapStep * stride(p.inner), present(strides[0], "weight stride")], as: "float32" as const, offset };
+  return addressOf(b.packed(weight, spec, "float32", p.outer.taps * p.inner.taps * channels));
+}
+
+/** The taps that read inside the input, from tap 0 reading position `at`. */
+function insideTaps(b: KernelBuilder, into: Stmt[], d: SpatialDim, at: Expr): readonly [Expr, Expr] {
+  if (d.pad === 0 && d.taps === 1 && d.stride === 1 && dimEqual(d.count, d.input)) return [constant(0, i32), constant(1, i32)];
+  const ceil = (e: Expr): Expr => (d.dilation === 1 ? e : div(plus(e, d.dilation - 1), d.dilation));
+  const first = b.let(into, "first", ceil(max(constant(0, i32), sub(constant(0, i32), at))));
+  const end = b.let(into, "end", min(constant(d.taps, i32), ceil(max(constant(0, i32), sub(toIndex(d.input), at)))));
+  return [first, end];
+}
+
+/** Positions of one output row: those at the sides singly, those inside in tiles. */
+function emitRow(b: KernelBuilder, into: Stmt[], plane: Plane): void {
+  const { inner } = plane.p;
+  const left = dimMin(inner.count, dimMax(0, dimCeilDiv(inner.pad, inner.stride)));
+  const reach = dimAdd(dimSub(inner.input, 1 + (inner.taps - 1) * inner.dilation), inner.pad);
+  const right = dimMax(left, dimMin(inner.count, dimAdd(dimFloorDiv(reach, inner.stride), 1)));
+  const width = tilePositions(inner);
+  const inside = dimSub(right, left);
+  emitSides(b, into, plane, 0, left);
+  if (width === 0) b.loop(into, "x", toIndex(left), toIndex(right), 1, inner.count, (x, body) => emitChannels(b, body, plane, x, [constant(0, i32), constant(inner.taps, i32)]));
+  else {
+    const from = toIndex(left);
+    const end = isSymbolic(inside) ? b.let(into, "tiles", plus(from, mul(div(toIndex(inside), width), width))) : plus(from, Math.floor(inside / width) * width);
+    b.loop(into, "x", from, end, width, inner.count, (x, body) => emitTile(b, body, plane, x, width));
+    const rest = isSymbolic(inside) ? undefined : inside % width;
+    if (rest === undefined) b.loop(into, "x", end, toIndex(right), 1, inner.count, (x, body) => emitTile(b, body, plane, x, 1));
+    else if (rest > 0) emitTile(b, into, plane, end, rest);
+  }
+  emitSides(b, into, plane, right, inner.count);
+}
+
+/** Positions a tile holds: inputs, weights and sums of a kernel row must fit in 14 registers. 0: kernel rows too long to unroll. */
+function tilePositions(d: SpatialDim): number {
+  for (const n of [4, 3, 2, 1]) {
+    const inputs = new Set(Array.from({ length: n * d.taps }, (_, i) => Math.floor(i / d.taps) * d.stride + (i % d.taps) * d.dilation)).size;
+    if (inputs + d.taps + n <= 14) return n;
+  }
+  return 0;
+}
+
+function emitSides(b: KernelBuilder, into: Stmt[], plane: Plane, from: Dim, to: Dim): void {
+  if (!isSymbolic(from) && !isSymbolic(to) && from >= to) return;
+  const { inner } = plane.p;
+  b.loop(into, "x", toIndex(from), toIndex(to), 1, inner.count, (x, body) =>
+    emitChannels(b, body, plane, x, insideTaps(b, body, inner, plus(times(x, inner.stride), times(toIndex(inner.pad), -1)))));
+}
+
+/** Covers the channels with vectors, then singly. */
+function overChannels(b: KernelBuilder, into: Stmt[], channels: number, groups: readonly number[], body: (into: Stmt[], c: Expr, vectors: number, lanes: 1 | 4) => void): void {
+  let done = 0;
+  const cover = (step: number, vectors: number, lanes: 1 | 4): void => {
+    const end = done + Math.floor((channels - done) / step) * step;
+    if (end > done) b.loop(into, "c", done, constant(end, i32), step, channels, (c, inner) => body(inner, c, vectors, lanes));
+    done = end;
+  };
+  for (const vectors of groups) cover(vectors * 4, vectors, 4);
+  cover(1, 1, 1);
+}
+
+/** `width` positions with every tap of the inner dimension inside. */
+function emitTile(b: KernelBuilder, into: Stmt[], plane: Plane, x: Expr, width: number): void {
+  const { p: { inner, outer }, channels, positionBytes } = plane;
+  const at = b.let(into, "at", plus(plus(plane.row, times(times(x, inner.stride), positionBytes)), mul(plane.firstRow, toIndex(dimMul(plane.rowBytes, outer.dilation)))));
+  const w = b.let(into, "w", plus(plane.weights, times(plane.firstRow, inner.taps * channels * 4)));
+  overChannels(b, into, channels, [1], (body, c, _, lanes) => {
+    const type = lanes === 4 ? f32x4 : f32;
+    const sums = Array.from({ length: width }, () => b.let(body, "acc", constant(0, type)));
+    const pointer = b.let(body, "p", plus(at, times(c, 4))), weights = b.let(body, "q", plus(w, times(c, 4)));
+    b.loop(body, "tap", plane.firstRow, plane.endRow, 1, outer.taps, (_tap, row) => {
+      const taps = Array.from({ length: inner.taps }, (_t, t) => b.let(row, "w", loadAt(weights, t * channels * 4, "float32", type)));
+      const inputs = new Map<number, Expr>();
+      sums.forEach((acc, i) => taps.forEach((weight, t) => {
+        const position = i * inner.stride + t * inner.dilation;
+        const value = inputs.get(position) ?? b.let(row, "v", loadAt(pointer, position * positionBytes, "float32", type));
+        inputs.set(position, value);
+        if (acc.kind === "local") row.push(assign(acc.name, madd(value, weight, acc, b.relaxed)));
+      }));
+      advance(row, pointer, dimMul(plane.rowBytes, outer.dilation));
+      advance(row, weights, inner.taps * channels * 4);
+    });
+    plane.epilogue.store(body, { row: x, column: c, columns: lanes, accumulators: sums.map((acc) => [acc]) });
+  });
+}
+
+/** One position with the taps [first, end) of the inner dimension. */
+function emitChannels(b: KernelBuilder, into: Stmt[], plane: Plane, x: Expr, [first, end]: readonly [Expr, Expr]): void {
+  const { p: { inner, outer }, channels, positionBytes } = plane;
+  const rowStep = dimMul(plane.rowBytes, outer.dilation);
+  const at = b.let(into, "at", plus(plus(plane.row, times(plus(times(x, inner.stride), times(first, inner.dilation)), positionBytes)), mul(plane.firstRow, toIndex(rowStep))));
+  const w = b.let(into, "w", plus(plane.weights, times(plus(times(plane.firstRow, inner.taps), first), channels * 4)));
+  overChannels(b, into, channels, [4, 1], (body, c, vectors, lanes) => {
+    const type = lanes === 4 ? f32x4 : f32;
+    const sums = Array.from({ length: vectors }, () => b.let(body, "acc", constant(0, type)));
+    const pointer = b.let(body, "p", plus(at, times(c, 4))), weights = b.let(body, "q", plus(w, times(c, 4)));
+    b.loop(body, "tap", plane.firstRow, plane.endRow, 1, outer.taps, (_tap, row) => {
+      const p = b.let(row, "r", pointer), q = b.let(row, "s", weights);
+      b.loop(row, "tap", first, end, 1, inner.taps, (_t, inside) => {
+        sums.forEach((acc, v) => {
+          if (acc.kind === "local") inside.push(assign(acc.name, madd(loadAt(p, v * 16, "float32", type), loadAt(q, v * 16, "float32", type), acc, b.relaxed)));
+        });
+        advance(inside, p, inner.dilation * positionBytes);
+        advance(inside, q, channels * 4);
+      });
+      advance(row, pointer, rowStep);
+      advance(row, weights, inner.taps * channels * 4);
+    });
+    plane.epilogue.store(body, { row: x, column: c, columns: vectors * lanes, accumulators: [sums] });
+  });
+}
+
+function advance(into: Stmt[], pointer: Expr, by: Dim): void {
+  if (pointer.kind === "local") into.push(assign(pointer.name, add(pointer, toIndex(by))));
+}
