@@ -5,10 +5,14 @@ import { Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min } from "./arithmetic.
 import { BatchNormalization } from "./batch-normalization.ts";
 import { Cast, CastLike } from "./cast.ts";
 import { Clip } from "./clip.ts";
+import { Concat, Split } from "./concat.ts";
 import { ConvTranspose } from "./conv-transpose.ts";
 import { Conv } from "./conv.ts";
+import { DepthToSpace, SpaceToDepth } from "./depth-space.ts";
 import { DynamicQuantizeLinear } from "./dynamic-quantize-linear.ts";
+import { ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot } from "./fill.ts";
 import { FlashAttention } from "./flash-attention.ts";
+import { Gather, GatherElements, GatherND } from "./gather.ts";
 import { Gemm } from "./gemm.ts";
 import { GlobalAveragePool, GlobalMaxPool, GlobalLpPool } from "./global-pool.ts";
 import { Identity, Dropout } from "./identity.ts";
@@ -20,18 +24,26 @@ import { LayerNormalization, RMSNormalization } from "./layer-normalization.ts";
 import { Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf } from "./logic.ts";
 import { Loop } from "./loop.ts";
 import { MatMul } from "./matmul.ts";
+import { ArgMax, ArgMin, TopK, CumSum, NonZero, Compress, Unique } from "./order.ts";
+import { Pad } from "./pad.ts";
 import { InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization } from "./plane-normalization.ts";
 import { MaxPool, AveragePool, LpPool } from "./pool.ts";
 import { QLinearAdd, QLinearMul } from "./qlinear-arithmetic.ts";
 import { QuantizeLinear, DequantizeLinear } from "./quantize-linear.ts";
 import { LSTM, GRU, RNN } from "./recurrent.ts";
 import { ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare } from "./reduce.ts";
+import { Reshape, Flatten, Squeeze, Unsqueeze } from "./reshape.ts";
+import { ReverseSequence } from "./reverse-sequence.ts";
 import { Scan } from "./scan.ts";
+import { ScatterND, ScatterElements, Scatter } from "./scatter.ts";
+import { Shape, Size } from "./shape.ts";
+import { Slice } from "./slice.ts";
 import { Softmax, LogSoftmax, Hardmax } from "./softmax.ts";
+import { Transpose } from "./transpose.ts";
 import { Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign } from "./unary-math.ts";
 import { Where } from "./where.ts";
 
-export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, BatchNormalization, Cast, CastLike, Clip, ConvTranspose, Conv, DynamicQuantizeLinear, FlashAttention, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, MatMul, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Scan, Softmax, LogSoftmax, Hardmax, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, Where };
+export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, DepthToSpace, SpaceToDepth, DynamicQuantizeLinear, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, MatMul, ArgMax, ArgMin, TopK, CumSum, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Reshape, Flatten, Squeeze, Unsqueeze, ReverseSequence, Scan, ScatterND, ScatterElements, Scatter, Shape, Size, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, Where };
 
 export const operators: readonly OpDef[] = [
   Relu,
@@ -64,10 +76,24 @@ export const operators: readonly OpDef[] = [
   Cast,
   CastLike,
   Clip,
+  Concat,
+  Split,
   ConvTranspose,
   Conv,
+  DepthToSpace,
+  SpaceToDepth,
   DynamicQuantizeLinear,
+  ConstantOfShape,
+  Expand,
+  Tile,
+  Range,
+  EyeLike,
+  Trilu,
+  OneHot,
   FlashAttention,
+  Gather,
+  GatherElements,
+  GatherND,
   Gemm,
   GlobalAveragePool,
   GlobalMaxPool,
@@ -100,6 +126,14 @@ export const operators: readonly OpDef[] = [
   IsInf,
   Loop,
   MatMul,
+  ArgMax,
+  ArgMin,
+  TopK,
+  CumSum,
+  NonZero,
+  Compress,
+  Unique,
+  Pad,
   InstanceNormalization,
   GroupNormalization,
   LpNormalization,
@@ -125,10 +159,22 @@ export const operators: readonly OpDef[] = [
   ReduceLogSum,
   ReduceLogSumExp,
   ReduceSumSquare,
+  Reshape,
+  Flatten,
+  Squeeze,
+  Unsqueeze,
+  ReverseSequence,
   Scan,
+  ScatterND,
+  ScatterElements,
+  Scatter,
+  Shape,
+  Size,
+  Slice,
   Softmax,
   LogSoftmax,
   Hardmax,
+  Transpose,
   Exp,
   Log,
   Sqrt,

@@ -1,0 +1,31 @@
+/** Evaluation of operators that pass their input on. */
+import type { Evaluate } from "../core/evaluate.ts";
+import { fromNumbers, sizeOf, toNumbers } from "../core/tensor.ts";
+import { input, mapNumbers } from "./map-elements.ts";
+import { numberOf } from "./read-attribute.ts";
+
+export const Identity: Evaluate = (inputs) => [input(inputs, 0)];
+
+/** Inference passes the data on with an all-true mask. Training drops by a seeded generator (mulberry32) and scales what is left. */
+export const Dropout: Evaluate = (inputs, attributes) => {
+  const data = input(inputs, 0), [, ratioInput, trainingInput] = inputs;
+  const ratio = ratioInput ? toNumbers(ratioInput)[0] ?? 0.5 : 0.5;
+  const training = trainingInput !== undefined && toNumbers(trainingInput)[0] !== 0;
+  const count = sizeOf(data.dims);
+  if (!training || ratio === 0) return [data, fromNumbers("bool", data.dims, new Uint8Array(count).fill(1))];
+  const next = uniform(numberOf(attributes, "seed", 0));
+  const mask = Uint8Array.from({ length: count }, () => (next() >= ratio ? 1 : 0));
+  let i = 0;
+  return [mapNumbers(data, (x) => (mask[i++] ? x / (1 - ratio) : 0)), fromNumbers("bool", data.dims, mask)];
+};
+
+function uniform(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,111 @@
+/**
+ * Element-wise evaluation: floats in float64 rounded once to the dtype, integers exactly and then wrapped. Operands
+ * broadcast as numpy's do.
+ */
+import { invariant, present } from "../core/assert.ts";
+import { isFloat, type DType } from "../core/dtype.ts";
+import { fromBigInts, fromNumbers, numericData, rowMajorStrides, sizeOf, toBigInts, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
+
+/** Row-major over `dims`: offset + Σ index·stride. */
+export function stridedIndices(dims: readonly number[], strides: readonly number[], offset = 0): Int32Array {
+  const out = new Int32Array(sizeOf(dims));
+  const index = new Array<number>(dims.length).fill(0);
+  let at = offset;
+  for (let i = 0; i < out.length; i++) {
+    out[i] = at;
+    for (let d = dims.length - 1; d >= 0; d--) {
+      const next = (index[d] ?? 0) + 1, stride = strides[d] ?? 0;
+      at += stride;
+      if (next < (dims[d] ?? 1)) { index[d] = next; break; }
+      index[d] = 0;
+      at -= next * stride;
+    }
+  }
+  return out;
+}
+
+/** The numpy broadcast of sizes that are known to broadcast. */
+export function broadcastDims(...shapes: readonly (readonly number[])[]): number[] {
+  const rank = Math.max(0, ...shapes.map((s) => s.length));
+  return Array.from({ length: rank }, (_, d) => shapes.reduce((size, s) => {
+    const own = s[d - rank + s.length] ?? 1;
+    invariant(own === size || own === 1 || size === 1, `[${s}] broadcasts`);
+    return size === 1 ? own : size;
+  }, 1));
+}
+
+/** For each element of a tensor of `to`, row-major, the flat index of the element of a tensor of `from` that broadcasts to it. */
+export function broadcastSources(from: readonly number[], to: readonly number[]): Int32Array {
+  const strides = rowMajorStrides(from), skip = to.length - from.length;
+  return stridedIndices(to, to.map((_, d) => (d < skip || from[d - skip] === 1 ? 0 : strides[d - skip] ?? 0)));
+}
+
+/** f of each element as a number, rounded to `dtype`. */
+export const mapNumbers = (t: Tensor, f: (x: number) => number, dtype: DType = t.dtype): Tensor => {
+  const x = toNumbers(t), y = new Float64Array(x.length);
+  for (let i = 0; i < y.length; i++) y[i] = f(x[i] ?? 0);
+  return fromNumbers(dtype, t.dims, y);
+};
+
+/** f of each element: floats in float64, integers and bools exactly, wrapped to the dtype. */
+export const mapElements = (t: Tensor, float: (x: number) => number, integer: (x: bigint) => bigint): Tensor =>
+  isFloat(t.dtype) ? mapNumbers(t, float) : wrapped(t.dtype, t.dims, toBigInts(t).map(integer));
+
+/** Exact integers wrapped to the dtype; bool is `value !== 0`. */
+export function wrapped(dtype: DType, dims: readonly number[], values: readonly bigint[]): Tensor {
+  if (dtype === "uint64") return fromBigInts(dtype, dims, values.map((v) => BigInt.asUintN(64, v)));
+  if (dtype === "int64") return fromBigInts(dtype, dims, values.map((v) => BigInt.asIntN(64, v)));
+  if (dtype === "bool") return fromNumbers(dtype, dims, values.map((v) => (v !== 0n ? 1 : 0)));
+  return fromNumbers(dtype, dims, values.map((v) => Number(BigInt.asIntN(32, v))));
+}
+
+/** f(a, b) of broadcast operands of one dtype: floats in float64, integers exactly; the result of `dtype`. */
+export function zipElements(a: Tensor, b: Tensor, float: (x: number, y: number) => number, integer: (x: bigint, y: bigint) => bigint, dtype: DType = a.dtype): Tensor {
+  const dims = broadcastDims(a.dims, b.dims);
+  const i = broadcastSources(a.dims, dims), j = broadcastSources(b.dims, dims);
+  if (isFloat(a.dtype)) {
+    const x = toNumbers(a), y = toNumbers(b);
+    return fromNumbers(dtype, dims, Float64Array.from(i, (at, n) => float(x[at] ?? 0, y[j[n] ?? 0] ?? 0)));
+  }
+  const x = toBigInts(a), y = toBigInts(b);
+  return wrapped(dtype, dims, Array.from(i, (at, n) => integer(x[at] ?? 0n, y[j[n] ?? 0] ?? 0n)));
+}
+
+/** Copies one element of `from` to `to`, whatever the dtype; both have the same. */
+export function copier(from: Tensor, to: Tensor): (source: number, target: number) => void {
+  if (from.dtype === "string") {
+    const x = from.data as readonly string[], y = to.data as string[];
+    return (i, j) => { y[j] = x[i] ?? ""; };
+  }
+  const x = numericData(from), y = numericData(to);
+  switch (x.BYTES_PER_ELEMENT) {
+    case 1: return copyBits(new Uint8Array(x.buffer, x.byteOffset, x.length), new Uint8Array(y.buffer, y.byteOffset, y.length));
+    case 2: return copyBits(new Uint16Array(x.buffer, x.byteOffset, x.length), new Uint16Array(y.buffer, y.byteOffset, y.length));
+    case 4: return copyBits(new Uint32Array(x.buffer, x.byteOffset, x.length), new Uint32Array(y.buffer, y.byteOffset, y.length));
+    default: {
+      const p = new BigUint64Array(x.buffer, x.byteOffset, x.length), q = new BigUint64Array(y.buffer, y.byteOffset, y.length);
+      return (i, j) => { q[j] = p[i] ?? 0n; };
+    }
+  }
+}
+const copyBits = <T extends Uint8Array | Uint16Array | Uint32Array>(x: T, y: T) => (i: number, j: number): void => { y[j] = x[i] ?? 0; };
+
+/** The tensor of `dims` whose element i is `t`'s element `sources[i]`; a negative source leaves zero. */
+export function pick(t: Tensor, dims: readonly number[], sources: ArrayLike<number>): Tensor {
+  const out = zeros(t.dtype, dims), copy = copier(t, out);
+  for (let i = 0; i < sources.length; i++) { const at = sources[i] ?? 0; if (at >= 0) copy(at, i); }
+  return out;
+}
+
+/** The tensor broadcast to `dims`. */
+export const broadcastTo = (t: Tensor, dims: readonly number[]): Tensor => pick(t, dims, broadcastSources(t.dims, dims));
+
+/** Axis counted from the front. */
+export const normalAxis = (axis: number, rank: number): number => {
+  const a = axis < 0 ? axis + rank : axis;
+  invariant(a >= 0 && a < Math.max(rank, 1), `axis ${axis} of rank ${rank}`);
+  return a;
+};
+
+/** The input, which the operator's schema requires. */
+export const input = (inputs: readonly (Tensor | undefined)[], i: number): Tensor => present(inputs[i], `input ${i}`);

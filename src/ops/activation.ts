@@ -1,0 +1,91 @@
+/**
+ * Activation functions. Each passes NaN on. Bounds are taken with pmin and pmax, which keep x where it is NaN or equals
+ * the bound, as one instruction each.
+ */
+import { formatShape } from "../core/dim.ts";
+import * as evaluate from "../evaluate/activation.ts";
+import type { Evaluate } from "../core/evaluate.ts";
+import { defineOp, float, string, type AttributeSpec, type OpDef } from "../graph/op.ts";
+import { add, binary, div, exp, gt, lt, max, mul, neg, select, sub, unary, type Expr } from "../kernel/expr.ts";
+import { checkSameType, checkType, narrow, outputOf, readBroadcast, unaryOp, type Allowed } from "./element-wise.ts";
+
+const pmin = (a: Expr, b: Expr | number): Expr => binary("pmin", a, b);
+const pmax = (a: Expr, b: Expr | number): Expr => binary("pmax", a, b);
+const abs = (x: Expr): Expr => unary("abs", x);
+/** 1 / (1 + e^(−x)) */
+export const sigmoid = (x: Expr): Expr => div(1, add(exp(neg(x)), 1));
+/** ln(1 + eˣ) without overflow. */
+const softplus = (x: Expr): Expr => add(max(x, 0), unary("log", add(exp(neg(abs(x))), 1)));
+const hardSigmoid = (x: Expr, alpha: number, beta: number): Expr => pmin(pmax(add(mul(x, alpha), beta), 0), 1);
+
+type Floats = Readonly<Record<string, AttributeSpec<"float", true>>>;
+type FloatsOf<S extends Floats> = { readonly [K in keyof S]: number };
+/** An element-wise operator with float attributes. */
+const activation = <const S extends Floats>(type: string, since: number, attributes: S, evaluate: Evaluate, lower: (x: Expr, attributes: FloatsOf<S>) => Expr, allowed: Allowed = "float"): OpDef => defineOp({
+  type, domain: "", since, attributes, evaluate,
+  inputs: { X: "required" },
+  fusionKind: "elementwise",
+  infer: ({ X }, _, context) => { checkType(context, X, "X", allowed); return [{ dtype: X.dtype, shape: X.shape }]; },
+  lower: ({ X }, given) => [(...indices) => lower(X.at(...indices), given as FloatsOf<S>)],
+});
+
+/** x < 0 ? 0 : x */
+export const Relu: OpDef = unaryOp("Relu", 6, "numeric", evaluate.Relu, (x, dtype) => (dtype.startsWith("uint") ? x : pmax(x, 0)));
+export const LeakyRelu: OpDef = activation("LeakyRelu", 6, { alpha: float(0.01) }, evaluate.LeakyRelu, (x, { alpha }) => select(lt(x, 0), mul(x, alpha), x));
+export const Sigmoid: OpDef = unaryOp("Sigmoid", 6, "float", evaluate.Sigmoid, sigmoid);
+export const HardSigmoid: OpDef = activation("HardSigmoid", 6, { alpha: float(0.2), beta: float(0.5) }, evaluate.HardSigmoid, (x, { alpha, beta }) => hardSigmoid(x, alpha, beta));
+export const HardSwish: OpDef = unaryOp("HardSwish", 14, "float", evaluate.HardSwish, (x) => mul(x, hardSigmoid(x, 1 / 6, 0.5)));
+export const Elu: OpDef = activation("Elu", 6, { alpha: float(1) }, evaluate.Elu, (x, { alpha }) => select(lt(x, 0), mul(sub(exp(x), 1), alpha), x));
+export const Selu: OpDef = activation("Selu", 6, { alpha: float(1.6732632423543772), gamma: float(1.0507009873554805) }, evaluate.Selu,
+  (x, { alpha, gamma }) => mul(select(lt(x, 0), mul(sub(exp(x), 1), alpha), x), gamma));
+export const Celu: OpDef = activation("Celu", 12, { alpha: float(1) }, evaluate.Celu, (x, { alpha }) => select(lt(x, 0), mul(sub(exp(div(x, alpha)), 1), alpha), x));
+export const ThresholdedRelu: OpDef = activation("ThresholdedRelu", 10, { alpha: float(1) }, evaluate.ThresholdedRelu, (x, { alpha }) => select(binary("le", x, alpha), 0, x));
+export const Softplus: OpDef = unaryOp("Softplus", 1, "float", evaluate.Softplus, softplus);
+export const Softsign: OpDef = unaryOp("Softsign", 1, "float", evaluate.Softsign, (x) => div(x, add(abs(x), 1)));
+/** x·tanh(ln(1 + n)) with n = eˣ is x·(n² + 2n) / (n² + 2n + 2); from 20 on it is x to float32. */
+export const Mish: OpDef = unaryOp("Mish", 18, "float", evaluate.Mish, (x) => {
+  const n = exp(pmin(x, 20));
+  const square = mul(n, add(n, 2));
+  return select(gt(x, 20), x, mul(x, div(square, add(square, 2))));
+});
+export const Swish: OpDef = activation("Swish", 24, { alpha: float(1) }, evaluate.Swish, (x, { alpha }) => mul(x, sigmoid(alpha === 1 ? x : mul(x, alpha))));
+export const Shrink: OpDef = activation("Shrink", 9, { lambd: float(0.5), bias: float(0) }, evaluate.Shrink,
+  (x, { lambd, bias }) => select(lt(x, -lambd), add(x, bias), select(gt(x, lambd), sub(x, bias), select(binary("ne", x, x), x, 0))));
+
+export const Gelu = defineOp({
+  type: "Gelu", domain: "", since: 20,
+  inputs: { X: "required" },
+  attributes: { approximate: string("none") },
+  fusionKind: "elementwise",
+  evaluate: evaluate.Gelu,
+  infer: ({ X }, { approximate }, context) => {
+    checkType(context, X, "X", "float");
+    if (approximate !== "none" && approximate !== "tanh") context.fail("OF3012", `unknown approximate '${approximate}'`, "it is 'none' or 'tanh'");
+    return [{ dtype: X.dtype, shape: X.shape }];
+  },
+  lower: ({ X }, { approximate }) => [(...indices) => (approximate === "tanh" ? geluTanh : geluErf)(X.at(...indices))],
+});
+const geluErf = (x: Expr): Expr => mul(mul(x, 0.5), add(unary("erf", mul(x, Math.SQRT1_2)), 1));
+const geluTanh = (x: Expr): Expr => mul(mul(x, 0.5), add(unary("tanh", mul(add(x, mul(mul(mul(x, x), x), 0.044715)), Math.sqrt(2 / Math.PI))), 1));
+
+/** The slope broadcasts to X, never X to the slope. */
+export const PRelu = defineOp({
+  type: "PRelu", domain: "", since: 7,
+  inputs: { X: "required", slope: "required" },
+  attributes: {},
+  fusionKind: "broadcast",
+  evaluate: evaluate.PRelu,
+  infer: ({ X, slope }, _, context) => {
+    checkType(context, X, "X", "numeric");
+    checkSameType(context, [X, slope]);
+    if (slope.shape.length > X.shape.length) context.fail("OF3011", `slope ${formatShape(slope.shape)} does not broadcast to ${formatShape(X.shape)}`);
+    return [{ dtype: X.dtype, shape: X.shape }];
+  },
+  lower: ({ X, slope }, _, context) => {
+    const { shape, dtype } = outputOf(context);
+    return [(...indices) => {
+      const x = X.at(...indices);
+      return dtype.startsWith("uint") ? x : select(lt(x, 0), narrow(mul(x, readBroadcast(slope, shape, indices)), dtype), x);
+    }];
+  },
+});
