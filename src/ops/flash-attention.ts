@@ -3,13 +3,19 @@
  * (ranks 2 and 3 lack the leading axes). Its kernel is an online softmax that never holds the scores. Fewer key heads than
  * query heads are shared by consecutive query heads. A fully masked row gives what the unfused operators give.
  */
-import { dimExactDiv, dimFloorDiv, formatShape, type Dim } from "../core/dim.ts";
-import { defineOp, float, string, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
+import { dimExactDiv, dimFloorDiv, formatDim, formatShape, type Dim } from "../core/dim.ts";
+import { defineOp, float, string, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import {
   add, axisOf, computeScalar, constant, dimExpr, div, exp, i32, local, mul, reduce, scalarType, sub, type Axis, type Expr,
 } from "../kernel/expr.ts";
 import { FlashAttention as evaluate } from "../evaluate/onnxfuse-flash-attention.ts";
+import { Add, Mul } from "./arithmetic.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
+import { Expansion, listOf, scalarOf } from "./expansion.ts";
+import { MatMul } from "./matmul.ts";
+import { Reshape, Unsqueeze } from "./reshape.ts";
+import { Softmax } from "./softmax.ts";
+import { Transpose } from "./transpose.ts";
 import { operand } from "./window.ts";
 
 interface Options { readonly scale: number; readonly scale_position: string }
@@ -73,6 +79,32 @@ function inferAttention({ Q, K, V, mask }: { readonly Q: TypeInfo; readonly K: T
   return [{ dtype: Q.dtype, shape: [...Q.shape.slice(0, -1), sizeAt(V, 3)] }];
 }
 
+/** MatMul, Softmax, MatMul. Heads that share a key head become an axis of their own. */
+function expand({ inputs, inputTypes, outputs }: ExpandContext, { scale, scale_position }: Options): readonly ExpansionNode[] | undefined {
+  const [Q, K, V, mask] = inputTypes;
+  if (!Q || !K || !V) return undefined;
+  const to = new Expansion();
+  const heads = sizeAt(Q, 1), keyHeads = sizeAt(K, 1), depth = sizeAt(Q, 3), width = sizeAt(V, 3);
+  const grouped = keyHeads !== 1 && formatDim(heads) !== formatDim(keyHeads);
+  const numbers = [heads, keyHeads, depth, width].filter((d) => typeof d === "number");
+  const [h = 1, k = 1, d = 1, e = 1] = numbers;
+  if (grouped && (numbers.length !== 4 || Q.shape.length !== 4 || (mask && sizeAt(mask, 1) !== 1))) return undefined;
+  const split = (x: string | undefined, group: number, last: number): string => to.add(Reshape, [x, listOf(0, k, group, -1, last)]);
+  const scaled = (x: string | undefined): string | undefined => (scale === 1 ? x : to.add(Mul, [x, scalarOf(Q.dtype, scale)]));
+  const own = grouped ? split(inputs[0], h / k, d) : inputs[0];
+  const query = scale_position === "pre" ? scaled(own) : own;
+  const rank = grouped ? 5 : K.shape.length;
+  const perm = Array.from({ length: rank }, (_, i) => (i === rank - 1 ? rank - 2 : i === rank - 2 ? rank - 1 : i));
+  const keys = to.add(Transpose, [grouped ? split(inputs[1], 1, d) : inputs[1]], { perm });
+  const product = to.add(MatMul, [query, keys]);
+  const score = scale_position === "pre" ? product : scaled(product);
+  const bias = grouped && mask?.shape.length === 4 ? to.add(Unsqueeze, [inputs[3], listOf(1)]) : inputs[3];
+  const weights = to.add(Softmax, [mask ? to.add(Add, [score, bias]) : score], { axis: -1 });
+  if (!grouped) to.add(MatMul, [weights, inputs[2]], {}, outputs[0]);
+  else to.add(Reshape, [to.add(MatMul, [weights, split(inputs[2], 1, e)]), listOf(0, h, -1, e)], {}, outputs[0]);
+  return to.nodes;
+}
+
 export const FlashAttention = defineOp({
   type: "FlashAttention",
   domain: "onnxfuse",
@@ -83,6 +115,7 @@ export const FlashAttention = defineOp({
   fusionKind: "contraction",
   infer: (inputs, _, context) => inferAttention(inputs, context),
   evaluate,
+  expand,
   lower: (operands, options) => [(...indices) => attention(operands, options, ...fourOf(indices))],
   anchor(operands, options) {
     const { Q, K, V } = operands;

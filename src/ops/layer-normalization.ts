@@ -1,11 +1,40 @@
 /** LayerNormalization and RMSNormalization: each row of the last axes by its own moments. */
 import type { Dim } from "../core/dim.ts";
-import { dtypeFromOnnx } from "../core/dtype.ts";
-import { defineOp, float, int, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
+import { dtypeFromOnnx, dtypes, type DType } from "../core/dtype.ts";
+import { defineOp, float, int, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import { add, cast, constant, div, mul, sqrt, sub, type Expr } from "../kernel/expr.ts";
 import { LayerNormalization as evaluateLayer, RMSNormalization as evaluateRms } from "../evaluate/normalization.ts";
+import { Add, Div, Mul, Sub } from "./arithmetic.ts";
 import { axesFrom, axisWithin, meanOver, momentsOver } from "./axis-reduction.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
+import { Cast } from "./cast.ts";
+import { Expansion, listOf, scalarOf } from "./expansion.ts";
+import { ReduceMean } from "./reduce.ts";
+import { Sqrt } from "./unary-math.ts";
+
+/**
+ * Both normalisations by reductions and element-wise operators. Rows of float16 and bfloat16 go through float32, as
+ * `stash_type` has it; otherwise undefined where the statistics want another dtype.
+ */
+function expandRows({ inputs, inputTypes, outputs }: ExpandContext, { axis, epsilon, stash_type }: { axis: number; epsilon: number; stash_type: number }, centred: boolean): readonly ExpansionNode[] | undefined {
+  const X = inputTypes[0], stash = dtypeFromOnnx(stash_type);
+  if (!X || !stash) return undefined;
+  const axes = listOf(...axesFrom(firstAxis(axis, X.shape.length), X.shape.length));
+  const to = new Expansion();
+  const cast = (x: string | undefined, dtype: DType, output?: string): string => to.add(Cast, [x], { to: dtypes[dtype].onnx }, output);
+  const widened = stash !== X.dtype;
+  const x = widened ? cast(inputs[0], stash) : inputs[0];
+  const mean = centred ? to.add(ReduceMean, [x, axes], {}, outputs[1]) : undefined;
+  const centre = mean === undefined ? x : to.add(Sub, [x, mean]);
+  const variance = to.add(ReduceMean, [to.add(Mul, [centre, centre]), axes]);
+  const deviation = to.add(Sqrt, [to.add(Add, [variance, scalarOf(stash, epsilon)])]);
+  if (outputs[2] !== undefined) to.add(Div, [scalarOf(stash, 1), deviation], {}, outputs[2]);
+  const quotient = to.add(Div, [centre, deviation]);
+  const normal = widened ? cast(quotient, X.dtype) : quotient;
+  const scaled = to.add(Mul, [normal, inputs[1]], {}, inputs[2] === undefined ? outputs[0] : undefined);
+  if (inputs[2] !== undefined) to.add(Add, [scaled, inputs[2]], {}, outputs[0]);
+  return to.nodes;
+}
 
 const firstAxis = (axis: number, rank: number): number => (axis < 0 ? axis + rank : axis);
 
@@ -40,6 +69,7 @@ export const LayerNormalization = defineOp({
     return [{ dtype: X.dtype, shape: X.shape }, statistics, statistics];
   },
   evaluate: evaluateLayer,
+  expand: (context, attributes) => expandRows(context, attributes, true),
   lower({ X, Scale, B }, { axis, epsilon }, { outputs }) {
     const axes = axesFrom(firstAxis(axis, X.shape.length), X.shape.length);
     const inverse = (variance: Expr): Expr => div(constant(1, variance.type), sqrt(add(variance, constant(epsilon, variance.type))));
@@ -70,6 +100,7 @@ export const RMSNormalization = defineOp({
     return [{ dtype: X.dtype, shape: X.shape }];
   },
   evaluate: evaluateRms,
+  expand: (context, attributes) => expandRows(context, attributes, false),
   lower({ X, scale }, { axis, epsilon }) {
     const axes = axesFrom(firstAxis(axis, X.shape.length), X.shape.length);
     return [(...indices) => {

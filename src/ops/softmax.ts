@@ -2,11 +2,13 @@
  * Softmax, LogSoftmax and Hardmax along one axis. Before opset 13 they normalise over all axes from `axis` on; such nodes
  * carry the internal attribute `flatten`.
  */
-import { defineOp, int, type AttributeSpec, type InferContext, type Operand, type OpDef, type Spelling, type TypeInfo } from "../graph/op.ts";
+import { defineOp, int, type AttributeSpec, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type OpDef, type Spelling, type TypeInfo } from "../graph/op.ts";
 import { add, constant, dimExpr, div, eq, exp, i32, mul, select, sub, unary, type Expr } from "../kernel/expr.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { Hardmax as evaluateHardmax, LogSoftmax as evaluateLogSoftmax, Softmax as evaluateSoftmax } from "../evaluate/softmax.ts";
 import { axesFrom, axisWithin, overAxes } from "./axis-reduction.ts";
+import { Expansion } from "./expansion.ts";
+import { Transpose } from "./transpose.ts";
 import { operand } from "./window.ts";
 
 interface Options { readonly axis: number; readonly flatten: number }
@@ -36,13 +38,30 @@ function write(node: Spelling, opset: number): Spelling | undefined {
   return flatten || (last && opset >= 11) ? { ...node, attributes: rest } : undefined;
 }
 
-const define = (type: string, evaluate: Evaluate, element: (X: Operand, axes: readonly number[], indices: readonly Expr[]) => Expr): OpDef => defineOp({
-  type, domain: "", since: 13, inputs: { input: "required" }, attributes, fusionKind: "reduction",
-  infer: ({ input }, options, context) => infer(input, options, context),
-  evaluate,
-  lower: ({ input }, options) => [(...indices) => element(input, softmaxAxes(options, input.shape.length), indices)],
-  read, write,
-});
+/** For opset < 13: the last axis in the older form; another axis moved there and back. */
+function expand(op: OpDef, { inputs, inputTypes, outputs }: ExpandContext, { axis, flatten }: Options): readonly ExpansionNode[] | undefined {
+  const rank = inputTypes[0]?.shape.length ?? 0;
+  const own = axis < 0 ? axis + rank : axis, last = rank - 1;
+  if (flatten || rank === 0) return undefined;
+  const to = new Expansion();
+  if (own === last) { to.add(op, inputs, { axis: last, flatten: 1 }, outputs[0]); return to.nodes; }
+  const perm = Array.from({ length: rank }, (_, d) => (d === own ? last : d === last ? own : d));
+  const moved = to.add(op, [to.add(Transpose, inputs, { perm })], { axis: last, flatten: 1 });
+  to.add(Transpose, [moved], { perm }, outputs[0]);
+  return to.nodes;
+}
+
+function define(type: string, evaluate: Evaluate, element: (X: Operand, axes: readonly number[], indices: readonly Expr[]) => Expr): OpDef {
+  const op: OpDef = defineOp({
+    type, domain: "", since: 13, inputs: { input: "required" }, attributes, fusionKind: "reduction",
+    infer: ({ input }, options, context) => infer(input, options, context),
+    evaluate,
+    lower: ({ input }, options) => [(...indices) => element(input, softmaxAxes(options, input.shape.length), indices)],
+    read, write,
+    expand: (context, options) => expand(op, context, options),
+  });
+  return op;
+}
 
 const greatest = (X: Operand, axes: readonly number[], indices: readonly Expr[]): Expr => overAxes("max", X.shape, axes, indices, (i) => X.at(...i));
 const sumOfExp = (X: Operand, axes: readonly number[], indices: readonly Expr[], shift: Expr): Expr =>
