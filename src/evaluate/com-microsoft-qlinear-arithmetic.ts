@@ -7,7 +7,7 @@ import { roundHalfEven, saturate } from "./quantization.ts";
 
 const scalar = (t: Tensor | undefined, missing: number): number => (t ? (toNumbers(t)[0] ?? missing) : missing);
 
-/** The operation on float32 values, and its result in units of the output's scale. */
+/** The exact result in units of the output's scale, from elements less their zero points. */
 type Combine = (a: number, b: number, aScale: number, bScale: number, cScale: number) => number;
 
 const arithmetic = (combine: Combine): Evaluate => ([A, aScale, aZero, B, bScale, bZero, cScale, cZero]) => {
@@ -16,12 +16,10 @@ const arithmetic = (combine: Combine): Evaluate => ([A, aScale, aZero, B, bScale
   const [sa, sb, sc, za, zb, zc] = [scalar(aScale, 1), scalar(bScale, 1), scalar(cScale, 1), scalar(aZero, 0), scalar(bZero, 0), scalar(cZero, 0)];
   const out = Float64Array.from(i, (from, e) => {
     const units = combine((x[from] ?? 0) - za, (y[j[e] ?? 0] ?? 0) - zb, sa, sb, sc);
-    return saturate(roundHalfEven(units) + zc, a.dtype);
+    return saturate(roundHalfEven(Math.fround(Math.fround(units) + zc)), a.dtype);
   });
   return [fromNumbers(a.dtype, dims, out)];
 };
 
-const { fround } = Math;
-
-export const QLinearAdd: Evaluate = arithmetic((a, b, sa, sb, sc) => fround(fround(fround(sa * a) + fround(sb * b)) / sc));
-export const QLinearMul: Evaluate = arithmetic((a, b, sa, sb, sc) => fround(fround(fround(sa * a) * fround(sb * b)) / sc));
+export const QLinearAdd: Evaluate = arithmetic((a, b, sa, sb, sc) => (sa * a + sb * b) / sc);
+export const QLinearMul: Evaluate = arithmetic((a, b, sa, sb, sc) => (sa * a * sb * b) / sc);

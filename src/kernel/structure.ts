@@ -97,6 +97,7 @@ export interface RecurrenceStructure {
   readonly hidden: number;
   /** Gate activations, per direction as ONNX lists them (LSTM f g h, GRU f g, RNN f). */
   readonly activations: readonly (readonly Activation[])[];
+  /** Limits what a gate's activation is given to ±clip; the cell state on its way out is not limited. */
   readonly clip?: number;
   readonly linearBeforeReset: boolean;
   readonly inputForget: boolean;

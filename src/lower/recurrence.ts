@@ -106,11 +106,12 @@ class RecurrenceLoops {
   }
   /** Input and recurrent bias of a gate. */
   #biases(d: number, gate: number, j: Expr): Expr { return add(this.#bias(d, gate, j), this.#bias(d, gate + gateCount(this.#s.cell), j)); }
-  #activate(d: number, which: number, x: Expr): { readonly statements: readonly Stmt[]; readonly value: Expr } {
+  /** `clipped`: clip limits what gates are made from, not the cell state on its way out. */
+  #activate(d: number, which: number, x: Expr, clipped = true): { readonly statements: readonly Stmt[]; readonly value: Expr } {
     const activation = this.#s.activations[d]?.[which];
     invariant(activation, `activation ${which} of direction ${d}`);
     const name = `x${this.#names++}`, result = `a${this.#names++}`;
-    const statements = [letLocal(name, this.#clip(x)), letLocal(result, activationOf(activation, local(name, x.type)))];
+    const statements = [letLocal(name, clipped ? this.#clip(x) : x), letLocal(result, activationOf(activation, local(name, x.type)))];
     return { statements, value: local(result, x.type) };
   }
   #clip(x: Expr): Expr {
@@ -141,7 +142,7 @@ class RecurrenceLoops {
       statements.push(letLocal(name, add(mul(f, old), mul(i, g))));
       const c = local(name, this.#type);
       const o = gate(1, 0, this.#peephole(d, 1, j, c));
-      const out = this.#activate(d, 2, c);
+      const out = this.#activate(d, 2, c, false);
       statements.push(...out.statements, ...this.#store(this.#c, [j], c), ...this.#store(this.#next, [j], mul(o, out.value)));
       return block(...statements);
     })];

@@ -1,18 +1,23 @@
-/** QLinearAdd and QLinearMul (com.microsoft): element-wise on quantised operands, with broadcasting. */
+/**
+ * QLinearAdd and QLinearMul (com.microsoft): element-wise on quantised operands, with broadcasting. Rounding comes after the
+ * zero point is added, as onnxruntime does it.
+ */
 import { broadcastShapes, formatShape } from "../core/dim.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { defineOp, type Operand, type OpDef } from "../graph/op.ts";
-import { add, cast, div, mul, sub, type Expr } from "../kernel/expr.ts";
+import { add, cast, div, mul, sub, unary, type Expr } from "../kernel/expr.ts";
 import { QLinearAdd as evaluateAdd, QLinearMul as evaluateMul } from "../evaluate/com-microsoft-qlinear-arithmetic.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
-import { checkQuantized, quantized, single, zeroPointAt } from "./quantization.ts";
+import { checkQuantized, saturated, single, zeroPointAt } from "./quantization.ts";
 
-/** The real value of an element. */
-function dequantized(of: Operand, scale: Operand, zero: Operand | undefined, indices: readonly Expr[]): Expr {
-  return mul(single(scale), cast(sub(of.at(...indices), zeroPointAt(zero, undefined)), "f32"));
+/** One operand: its element less its zero point as float32, and its scale in units of the result's. */
+interface Quantized { readonly element: Expr; readonly scale: Expr }
+
+function read(of: Operand, scale: Operand, zero: Operand | undefined, indices: readonly Expr[]): Quantized {
+  return { element: cast(sub(of.at(...indices), zeroPointAt(zero, undefined)), "f32"), scale: single(scale) };
 }
 
-const define = (type: string, evaluate: Evaluate, combine: (a: Expr, b: Expr) => Expr): OpDef => defineOp({
+const define = (type: string, evaluate: Evaluate, combine: (a: Quantized, b: Quantized, unit: Expr) => Expr): OpDef => defineOp({
   type,
   domain: "com.microsoft",
   since: 1,
@@ -31,12 +36,13 @@ const define = (type: string, evaluate: Evaluate, combine: (a: Expr, b: Expr) =>
   lower: ({ A, A_scale, A_zero_point, B, B_scale, B_zero_point, C_scale, C_zero_point }, _, { outputs }) => {
     const shape = outputs[0]?.shape ?? [];
     return [(...indices) => {
-      const a = dequantized(A, A_scale, A_zero_point, broadcastIndices(A.shape, shape, indices));
-      const b = dequantized(B, B_scale, B_zero_point, broadcastIndices(B.shape, shape, indices));
-      return quantized(div(combine(a, b), single(C_scale)), zeroPointAt(C_zero_point, undefined), A.dtype);
+      const a = read(A, A_scale, A_zero_point, broadcastIndices(A.shape, shape, indices));
+      const b = read(B, B_scale, B_zero_point, broadcastIndices(B.shape, shape, indices));
+      const exact = add(combine(a, b, single(C_scale)), cast(zeroPointAt(C_zero_point, undefined), "f32"));
+      return saturated(unary("nearest", exact), A.dtype);
     }];
   },
 });
 
-export const QLinearAdd: OpDef = define("QLinearAdd", evaluateAdd, add);
-export const QLinearMul: OpDef = define("QLinearMul", evaluateMul, mul);
+export const QLinearAdd: OpDef = define("QLinearAdd", evaluateAdd, (a, b, unit) => add(mul(a.element, div(a.scale, unit)), mul(b.element, div(b.scale, unit))));
+export const QLinearMul: OpDef = define("QLinearMul", evaluateMul, (a, b, unit) => mul(mul(a.element, b.element), div(mul(a.scale, b.scale), unit)));

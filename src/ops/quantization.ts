@@ -17,10 +17,12 @@ export function checkQuantized(dtype: DType, context: InferContext): DType {
 }
 
 /** A float32 value rounded half to even, shifted by the zero point (i32) and saturated; as i32. NaN gives the least value. */
-export function quantized(value: Expr, zeroPoint: Expr, dtype: DType): Expr {
+export const quantized = (value: Expr, zeroPoint: Expr, dtype: DType): Expr => saturated(add(unary("nearest", value), cast(zeroPoint, "f32")), dtype);
+
+/** A float32 value limited to a dtype's range, as i32; NaN gives the least value. */
+export function saturated(value: Expr, dtype: DType): Expr {
   const [low, high] = limits[dtype] ?? invariantLimits(dtype);
-  const shifted = add(unary("nearest", value), cast(zeroPoint, "f32"));
-  return cast(binary("pmin", constant(high, f32), binary("pmax", constant(low, f32), shifted)), "i32");
+  return cast(binary("pmin", constant(high, f32), binary("pmax", constant(low, f32), value)), "i32");
 }
 function invariantLimits(dtype: DType): never {
   invariant(false, `${dtype} is a quantised type`);
