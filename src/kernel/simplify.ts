@@ -30,6 +30,7 @@ const truth = (value: boolean): Expr => constant(value ? 1 : 0, bool);
 export function simplifyNode(e: Expr, t: Algebra): Expr | undefined {
   if (e.type.lanes !== 1) return undefined;
   switch (e.kind) {
+    case "axis": return e.axis.extent === 1 ? t.make(constant(0, i32)) : undefined;
     case "dim": return isSymbolic(e.dim) ? undefined : t.make(constant(e.dim, i32));
     case "unary": return simplifyUnary(e, t);
     case "binary": return simplifyBinary(e, t);
