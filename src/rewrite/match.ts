@@ -86,7 +86,7 @@ class Attempt {
       return this.#fail("not-constant", `'${value.name}' is ${from}, not a constant`, `make '${value.name}' an initializer`);
     }
     if (term.predicate && !term.predicate.holds(value))
-      return this.#fail("constant-differs", `'${value.name}' is ${describe(value)}, wanted ${term.predicate.wants}`, `make '${value.name}' ${term.predicate.wants}`);
+      return this.#fail(term.predicate.code ?? "constant-differs", `'${value.name}' is ${describe(value)}, wanted ${term.predicate.wants}`, `make '${value.name}' ${term.predicate.wants}`);
     return this.#bindValue(term.name, value, rest);
   }
 
@@ -114,7 +114,7 @@ class Attempt {
     if (term.shared) this.#shared.add(node);
     this.#nodeOf.set(term, node);
     if (term.as !== undefined) this.#bound.set(term.as, node);
-    if (this.#attributesHold(term, node) && this.#operands(term, node, rest)) return true;
+    if (this.#operands(term, node, () => this.#attributesHold(term, node) && rest())) return true;
     if (!known) this.#nodes.splice(this.#nodes.indexOf(node), 1);
     if (!wasShared) this.#shared.delete(node);
     this.#nodeOf.delete(term);
@@ -124,14 +124,16 @@ class Attempt {
 
   #attributesHold(term: OpTerm, node: Node): boolean {
     if (!term.attributes || term.attributes.holds(node.attributes)) return true;
-    return this.#fail("attribute-differs", `${node.op.type} '${node.name}' does not have ${term.attributes.wants}`, `give it ${term.attributes.wants}`);
+    return this.#fail(term.attributes.code ?? "attribute-differs", `${node.op.type} '${node.name}' does not have ${term.attributes.wants}`, `give it ${term.attributes.wants}`);
   }
 
   #operands(term: OpTerm, node: Node, rest: () => boolean): boolean {
     const inOrder = (inputs: readonly (Value | undefined)[]): boolean => {
       const from = (i: number): boolean => {
         const next = term.inputs[i];
-        return next ? this.#term(next, inputs[i], () => from(i + 1)) : rest();
+        if (next) return this.#term(next, inputs[i], () => from(i + 1));
+        const extra = inputs.slice(i).find((v) => v !== undefined);
+        return extra ? this.#fail("input-present", `${node.op.type} '${node.name}' also reads '${extra.name}'`, `leave out '${extra.name}'`) : rest();
       };
       return from(0);
     };

@@ -15,6 +15,8 @@ export interface ConstantValue extends Value { readonly constant: Tensor }
 /** A condition on something captured, that says in words what it wanted. */
 export interface Predicate<T> {
   readonly wants: string;
+  /** Refusal code when it does not hold, where the general one says too little. */
+  readonly code?: string;
   holds(x: T): boolean;
 }
 
@@ -29,7 +31,7 @@ export type Term =
 export interface OpTerm {
   readonly kind: "op";
   readonly ops: readonly OpDef[];
-  /** Inputs in schema order. Inputs past the end may be anything. */
+  /** Inputs in schema order. Inputs past the end must be absent. */
   readonly inputs: readonly Term[];
   /** The first two operands may stand in either order. */
   readonly commutes: boolean;
@@ -63,7 +65,7 @@ export const constant = <const N extends string>(name: N, predicate?: Predicate<
   ({ kind: "constant", name, predicate });
 /** A constant of one element (of any rank). */
 export const scalar = <const N extends string>(name: N): Pattern<{ readonly [K in N]: ConstantValue }> => constant(name, oneElement);
-/** A constant all of whose elements are `x`, within the relative tolerance (default: what the dtype can say). */
+/** A constant all of whose elements are `x`, within a relative tolerance (at least what the dtype can say). */
 export const literal = (x: number, relative?: number): Pattern => ({ kind: "constant", name: undefined, predicate: equalTo(x, relative) });
 /** An input that is not given. */
 export const absent = (): Pattern => ({ kind: "absent" });
@@ -121,13 +123,13 @@ export function depthOf(term: Term): number {
 /** A constant of one element. */
 export const oneElement: Predicate<ConstantValue> = { wants: "a single number", holds: (c) => sizeOf(c.constant.dims) === 1 };
 
-/** Elements all equal to `x`, within a relative tolerance. Default tolerance: one rounding of the constant's dtype. */
+/** Elements all equal to `x`, within a relative tolerance, at least one rounding of the constant's dtype. */
 export function equalTo(x: number, relative?: number): Predicate<ConstantValue> {
   return {
     wants: String(x),
     holds(c) {
       if (dtypes[c.constant.dtype].kind === "string" || sizeOf(c.constant.dims) === 0) return false;
-      const near = Math.abs(x) * (relative ?? unitRoundoff(c.constant));
+      const near = Math.abs(x) * Math.max(relative ?? 0, unitRoundoff(c.constant));
       const values = toNumbers(c.constant);
       for (let i = 0; i < values.length; i++) if (!(values[i] === x || Math.abs((values[i] ?? NaN) - x) <= near)) return false;
       return true;

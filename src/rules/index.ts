@@ -11,8 +11,18 @@ import { foldMulIntoConvTranspose } from "./fold-mul-into-conv-transpose.ts";
 import { foldMulIntoConv } from "./fold-mul-into-conv.ts";
 import { foldMulIntoGemm } from "./fold-mul-into-gemm.ts";
 import { foldMulIntoMatMul } from "./fold-mul-into-matmul.ts";
+import { mergeClips } from "./merge-clips.ts";
+import { recogniseGeluTanh } from "./recognise-gelu-tanh.ts";
+import { recogniseGelu } from "./recognise-gelu.ts";
+import { recogniseHardSigmoid } from "./recognise-hard-sigmoid.ts";
+import { recogniseHardSwish } from "./recognise-hard-swish.ts";
+import { recogniseLeakyRelu } from "./recognise-leaky-relu.ts";
+import { recogniseMish } from "./recognise-mish.ts";
+import { recogniseSilu } from "./recognise-silu.ts";
+import { recogniseSoftplus } from "./recognise-softplus.ts";
+import { recogniseSoftsign } from "./recognise-softsign.ts";
 
-export { foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoGemm, foldMulIntoMatMul };
+export { foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoGemm, foldMulIntoMatMul, mergeClips, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLeakyRelu, recogniseMish, recogniseSilu, recogniseSoftplus, recogniseSoftsign };
 
 export const rules: readonly Rule[] = [
   foldAddIntoConvTranspose,
@@ -26,4 +36,14 @@ export const rules: readonly Rule[] = [
   foldMulIntoConv,
   foldMulIntoGemm,
   foldMulIntoMatMul,
+  mergeClips,
+  recogniseGeluTanh,
+  recogniseGelu,
+  recogniseHardSigmoid,
+  recogniseHardSwish,
+  recogniseLeakyRelu,
+  recogniseMish,
+  recogniseSilu,
+  recogniseSoftplus,
+  recogniseSoftsign,
 ];
