@@ -6,8 +6,8 @@ export interface CompileOptions {
   readonly target?: "wasm";
   /** False builds the same program without rules and fused regions. Default true. */
   readonly enableFusion?: boolean;
-  /** Shapes of inputs, by name. Inputs that are left out keep the sizes the model declares, symbolic ones included. */
-  readonly inputShapes?: Readonly<Record<string, readonly number[]>>;
+  /** Shapes of inputs, by name. Inputs that are left out, and sizes that are undefined, stay as the model declares them, symbolic ones included. */
+  readonly inputShapes?: Readonly<Record<string, readonly (number | undefined)[]>>;
   /** Sizes of the model's named dimensions. */
   readonly dims?: Readonly<Record<string, number>>;
   /** Makes initializers that are also inputs constant. Default false. */

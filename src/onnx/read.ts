@@ -27,8 +27,8 @@ export interface ReadOptions {
   readonly freezeInitializers?: boolean;
   /** Sizes for the model's named dimensions. */
   readonly dims?: Readonly<Record<string, number>>;
-  /** Shapes for graph inputs, by name. A symbol in a declared shape takes the size wherever it stands. */
-  readonly inputShapes?: Readonly<Record<string, readonly number[]>>;
+  /** Shapes for graph inputs, by name; undefined keeps a size as declared. A symbol in a declared shape takes the size wherever it stands. */
+  readonly inputShapes?: Readonly<Record<string, readonly (number | undefined)[]>>;
 }
 
 export interface ReadModel { readonly graph: Graph; readonly info: ModelInfo }
@@ -78,7 +78,8 @@ function inputSymbols(proto: ModelProto & { graph: GraphProto }, options: ReadOp
     if (declared && declared.dim.length !== shape.length)
       fail("OF2071", `input '${name}' has rank ${declared.dim.length}, not ${shape.length}`, { place: { value: name, field: "inputShapes" } });
     declared?.dim.forEach((d, axis) => {
-      if (d.value.case === "dimParam" && d.value.value !== "") bind(d.value.value, shape[axis] ?? 0, "inputShapes");
+      const size = shape[axis];
+      if (size !== undefined && d.value.case === "dimParam" && d.value.value !== "") bind(d.value.value, size, "inputShapes");
     });
   }
   return new Symbols(values);
@@ -95,7 +96,7 @@ function readInputs(proto: ModelProto & { graph: GraphProto }, body: Body, state
     if (initializer && !overridable) continue;
     const declared = readType(input, state.symbols);
     const stored = initializer && readTensor(initializer, state.files);
-    const shape = stored ? storedShape(input, declared, stored) : givenShape(input, declared, options);
+    const shape = stored ? storedShape(input, declared, stored) : givenShape(input, declared, state, options);
     body.scope.set(input.name, body.graph.addInput(input.name, { dtype: declared.dtype, shape }, stored));
   }
 }
@@ -108,12 +109,11 @@ function storedShape(input: ValueInfoProto, declared: DeclaredType, stored: Tens
   return shape;
 }
 
-function givenShape(input: ValueInfoProto, declared: DeclaredType, options: ReadOptions): readonly Dim[] {
-  const given = options.inputShapes?.[input.name];
+function givenShape(input: ValueInfoProto, declared: DeclaredType, state: ReadState, options: ReadOptions): readonly Dim[] {
+  const given = options.inputShapes?.[input.name]?.map((size, axis) => size ?? declared.shape?.[axis] ?? state.symbols.fresh(`${input.name}_${axis}`));
   if (!given) return declared.shape ?? fail("OF2031", `input '${input.name}' is declared without a shape`, { place: { value: input.name }, hint: "give its shape when compiling" });
   declared.shape?.forEach((d, axis) => {
-    const size = given[axis] ?? 0;
-    if (!isSymbolic(d) && !dimEqual(d, size)) fail("OF2071", `input '${input.name}' is declared ${formatShape(declared.shape ?? [])}, not ${formatShape(given)}`, { place: { value: input.name, field: "inputShapes" } });
+    if (!isSymbolic(d) && !dimEqual(d, given[axis] ?? 0)) fail("OF2071", `input '${input.name}' is declared ${formatShape(declared.shape ?? [])}, not ${formatShape(given)}`, { place: { value: input.name, field: "inputShapes" } });
   });
   return given;
 }
