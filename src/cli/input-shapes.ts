@@ -5,14 +5,14 @@ import { fail } from "../core/diagnostic.ts";
 export type GivenShape = readonly (number | undefined)[];
 
 /** Shapes by input name. Names may hold colons: the last one ends the name. Fails with OF1006. */
-export function parseInputShapes(text: string, option: string): Map<string, GivenShape> {
-  const out = new Map<string, GivenShape>();
+export function parseInputShapes(text: string, option: string): Record<string, GivenShape> {
+  const out: Record<string, GivenShape> = {};
   for (const part of text.replace(/^"|"$/g, "").split(";").map((p) => p.trim()).filter((p) => p !== "")) {
     const colon = part.lastIndexOf(":");
     if (colon <= 0) fail("OF1006", `'${part}' is not a shape`, { place: { field: option }, hint: "write name:1,3,224,224;other:1,10" });
     const name = part.slice(0, colon).trim(), sizes = part.slice(colon + 1).trim();
-    if (out.has(name)) fail("OF1006", `input '${name}' has two shapes`, { place: { field: option } });
-    out.set(name, sizes === "" ? [] : sizes.split(",").map((s) => parseSize(s.trim(), name, option)));
+    if (name in out) fail("OF1006", `input '${name}' has two shapes`, { place: { field: option } });
+    out[name] = sizes === "" ? [] : sizes.split(",").map((s) => parseSize(s.trim(), name, option));
   }
   return out;
 }
@@ -23,16 +23,4 @@ function parseSize(text: string, name: string, option: string): number | undefin
   if (range) return range[1] === range[2] ? Number(range[1]) : undefined;
   if (!/^\d+$/.test(text)) fail("OF1006", `'${text}' is not a size of input '${name}'`, { place: { field: option }, hint: "sizes are whole numbers, -1, or a range such as 1~8" });
   return Number(text);
-}
-
-/** Those shapes that are fixed in full, and the axes fixed in the others. */
-export function splitShapes(shapes: ReadonlyMap<string, GivenShape>): { readonly full: Record<string, number[]>; readonly partial: ReadonlyMap<string, GivenShape> } {
-  const full: Record<string, number[]> = {};
-  const partial = new Map<string, GivenShape>();
-  for (const [name, shape] of shapes) {
-    const known = shape.filter((s): s is number => s !== undefined);
-    if (known.length === shape.length) full[name] = known;
-    else if (known.length > 0) partial.set(name, shape);
-  }
-  return { full, partial };
 }

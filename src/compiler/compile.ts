@@ -23,6 +23,8 @@ export interface Compiled {
   /** An `.om` file. */
   readonly artifact: Uint8Array;
   readonly report: Report;
+  /** The operator type of an original node. */
+  readonly typeOf: (node: string) => string | undefined;
 }
 
 /** A model read and simplified, with what is noted on the way. */
@@ -42,10 +44,12 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
   const { program, plan, codes } = build(model.graph, regions, options.reuseMemory ?? true);
   const bytes = source instanceof Uint8Array ? source : source.model;
   const hosts = [...allSteps(program.steps)].filter((s) => s.kind === "host");
+  const compiled = countSteps(program);
+  const typeOf = (node: string): string | undefined => model.info.nodeTypes.get(node);
   const report: Report = {
     model: model.info.name,
-    nodes: { original: model.info.originalNodes, compiled: countSteps(program) },
-    counts: countWork({ originalNodes: model.info.originalNodes, ledger: model.ledger.entries, sites: fused.sites, regions, program, typeOf: (n) => model.info.nodeTypes.get(n) }),
+    nodes: { original: model.info.originalNodes, compiled },
+    counts: countWork({ originalNodes: model.info.originalNodes, ledger: model.ledger.entries, sites: fused.sites, regions, compiled, typeOf }),
     sites: fused.sites, traffic: regionTraffic(model.traffic, regions), attention: [],
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
     code: Object.fromEntries(codes.map((c) => [c.engine, c.code.code.length])),
@@ -54,7 +58,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
   };
   const info = { tool: `onnxfuse ${version}`, options: normalOptions(options), model: model.info.name, metadata: model.info.metadata, modelChecksum: checksum(bytes) };
   const sections = codes.map((c) => ({ engine: c.engine, bytes: c.code.code }));
-  return { artifact: packageProgram(program, plan, sections, info, options.strip ? undefined : report), report };
+  return { artifact: packageProgram(program, plan, sections, info, options.strip ? undefined : report), report, typeOf };
 }
 
 interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"] }

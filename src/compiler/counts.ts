@@ -16,7 +16,8 @@ export interface CountedWork {
   readonly ledger: readonly LedgerEntry[];
   readonly sites: readonly Site[];
   readonly regions: readonly Region[];
-  readonly program: Program;
+  /** Steps, or what stands for them. */
+  readonly compiled: number;
   /** The original operator type of an original node. */
   readonly typeOf: (node: string) => string | undefined;
 }
@@ -32,13 +33,12 @@ export function countWork(work: CountedWork): Counts {
   };
   const regions = flatten(work.regions);
   const regionOf = new Map<string, string>();
-  let views = 0, regionSteps = 0;
+  let views = 0;
   for (const region of regions) {
     const origins = [...new Set(region.nodes.flatMap((n) => n.origins))];
     const label = detailLabel(region, origins, work.typeOf);
     for (const o of origins) regionOf.set(o, label);
     if (region.execution === "view") { views += region.nodes.length; continue; }
-    regionSteps++;
     if (origins.length > 1 && region.execution === "kernel") save(label, region.nodes.length - 1, 1);
     else views += region.nodes.length - 1;
   }
@@ -49,10 +49,9 @@ export function countWork(work: CountedWork): Counts {
   const folded = total(work.ledger.filter((e) => e.kind === "folded"));
   const eliminated = total(work.ledger.filter((e) => e.kind !== "folded" && e.kind !== "fused")) + views;
   const saved = [...details.values()].reduce((n, d) => n + d.nodesSaved, 0);
-  const compiled = countSteps(work.program);
   return {
     details: [...details].map(([label, d]): Detail => ({ label, ...d })).sort((a, b) => b.times - a.times || (a.label < b.label ? -1 : 1)),
-    eliminated, folded, added: compiled - (work.originalNodes - saved - eliminated - folded),
+    eliminated, folded, added: work.compiled - (work.originalNodes - saved - eliminated - folded),
   };
 }
 

@@ -1,0 +1,113 @@
+/** What `atc` does: compiles or checks a model as its options say, and writes what they ask for. */
+import { join } from "node:path";
+import { DiagnosticError, fail } from "../core/diagnostic.ts";
+import { compile, optimise, type CompileOptions, type CompileResult } from "../api/index.ts";
+import { fusionLines, refusalLines, summaryLines } from "../compiler/log-lines.ts";
+import { parseOptions, type Values } from "./arguments.ts";
+import { atcOptions, plannedModes, plannedOptions, plannedVariables, refusedOptions } from "./atc-options.ts";
+import { checkModel } from "./check-model.ts";
+import { parseDims } from "./dims.ts";
+import { readModelFile, readText, writeFile, writeJson } from "./files.ts";
+import { fusionResult } from "./fusion-result.ts";
+import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./fusion-switch-file.ts";
+import { parseInputShapes } from "./input-shapes.ts";
+import { errorLines, type Console } from "./main.ts";
+import { saveGraphs } from "./save-graphs.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Runs atc; the exit code. */
+export async function atc(argv: readonly string[], environment: Environment, console: Console): Promise<number> {
+  try {
+    refuseForeign(argv);
+    const values = parseOptions(argv, atcOptions, { name: "atc", description: "Compiles ONNX models into .om artifacts that run anywhere JavaScript does." });
+    if ("help" in values && typeof values.help === "string") { console.out(values.help.trimEnd()); return 0; }
+    console.out("ATC start working now, please wait for a moment.");
+    await work(values as Values, environment, console);
+    console.out("ATC run success, welcome to the next use.");
+    return 0;
+  } catch (e) {
+    console.out("ATC run failed, Please check the detail log, Try 'atc --help' for more information");
+    for (const line of errorLines(e)) console.error(line);
+    return 1;
+  }
+}
+
+/** Names options of Huawei's atc that are not offered, before anything is parsed. */
+function refuseForeign(argv: readonly string[]): void {
+  for (const argument of argv) {
+    const name = /^--(\w+)/.exec(argument)?.[1] ?? "";
+    if (plannedOptions.includes(name)) fail("OF1003", `--${name} is not implemented yet`, { hint: "leave it out" });
+    const advice = refusedOptions[name];
+    if (advice !== undefined) fail("OF1007", `--${name} is an option of Huawei's atc that onnxfuse does not offer`, { hint: advice });
+  }
+}
+
+async function work(values: Values, environment: Environment, console: Console): Promise<void> {
+  const mode = values["mode"] ?? "0";
+  if (plannedModes.includes(mode)) fail("OF1003", `--mode=${mode} is not implemented yet`, { hint: "use onnxfuse inspect for what an artifact holds" });
+  for (const name of plannedVariables) if (environment[name]) fail("OF1003", `${name} is not implemented yet`, { hint: "use GE_GRAPH_SAVE_PATH to save the graph before and after" });
+  const model = values["model"] ?? fail("OF1002", "--model is missing", { hint: "give the ONNX model, --model=model.onnx" });
+  if ((values["framework"] ?? "5") !== "5") fail("OF1002", `--framework=${values["framework"]} is not read`, { hint: "onnxfuse reads ONNX, --framework=5" });
+  if (values["target"] !== undefined && values["target"] !== "wasm") fail("OF1008", `there is no target '${values["target"]}' yet`, { hint: "use --target=wasm" });
+  const source = readModelFile(model);
+  if (mode === "3") {
+    const report = values["check_report"] ?? "check_result.json";
+    const failed = checkModel(source, model, (result) => writeJson(report, result));
+    if (failed) throw new DiagnosticError(failed);
+    return;
+  }
+  const output = values["output"] ?? fail("OF1002", "--output is missing", { hint: "give where to write, --output=model" });
+  const options = compileOptions(values, environment);
+  const savePath = environment["GE_GRAPH_SAVE_PATH"];
+  if (values["emit"] === "onnx") {
+    const { model: bytes, report, typeOf } = optimise(source, options);
+    logReport({ report, typeOf }, values["log"] ?? "null", console);
+    if (savePath) saveGraphs(source, options, savePath, console);
+    writeFile(withExtension(output, ".onnx"), bytes);
+    writeStatistics(report, values);
+    return;
+  }
+  const result = await compile(source, { ...options, verify: values["verify"] === "true", ...(values["verify_budget"] ? { verifyBudget: Number(values["verify_budget"]) } : {}) });
+  logReport(result, values["log"] ?? "null", console);
+  if (savePath) saveGraphs(source, options, savePath, console);
+  writeFile(withExtension(output, ".om"), result.artifact);
+  writeStatistics(result.report, values);
+  if (values["display_model_info"] === "1") displayInfo(result, values, console);
+}
+
+function compileOptions(values: Values, environment: Environment): CompileOptions {
+  const file = values["fusion_switch_file"];
+  const fromFile = file === undefined ? {} : parseSwitchFile(readText(file, "the switch file"), file);
+  const rules = values["fusion_rules"];
+  return {
+    inputShapes: parseInputShapes(values["input_shape"] ?? "", "input_shape"), dims: parseDims([values["dim"] ?? ""]),
+    enableFusion: values["enable_fusion"] !== "false",
+    freezeInitializers: values["freeze_initializers"] === "true",
+    allowApproximate: values["allow_approximate"] === "true",
+    reuseMemory: values["disable_reuse_memory"] !== "1",
+    strip: values["strip"] === "true",
+    fusionSwitches: joinSwitches(fromFile, switchesFromEnvironment(environment)),
+    ...(rules === undefined ? {} : { customRules: readText(rules, "the fusion rules") }),
+    ...(values["out_nodes"] === undefined ? {} : { outputs: values["out_nodes"].split(";").filter((n) => n !== "") }),
+  };
+}
+
+const withExtension = (path: string, extension: string): string => (path.endsWith(extension) ? path : `${path}${extension}`);
+
+function logReport({ report, typeOf }: Pick<CompileResult, "report" | "typeOf">, level: string, console: Console): void {
+  if (level !== "info" && level !== "debug") return;
+  for (const w of report.warnings) console.out(`[GE] Warning: ${w.message}`);
+  for (const line of [...fusionLines(report, typeOf), ...summaryLines(report)]) console.out(line);
+  if (level === "debug") for (const line of refusalLines(report)) console.out(line);
+}
+
+function writeStatistics(report: CompileResult["report"], values: Values): void {
+  if ((values["export_compile_stat"] ?? "1") !== "0") writeJson(join(".", "fusion_result.json"), fusionResult(report));
+}
+
+function displayInfo({ artifact, report }: CompileResult, values: Values, console: Console): void {
+  console.out(`system info: soc_version[${values["soc_version"] ?? ""}], framework_type[5]`);
+  console.out(`resource info: memory_size[${report.memory.arena ?? "dynamic"}], weight_size[${report.memory.weights}], stream_num[1], event_num[0]`);
+  console.out(`om info: size[${artifact.length}], code_size[${Object.values(report.code).join(" ")}], steps[${report.nodes.compiled}]`);
+}

@@ -1,0 +1,35 @@
+/** A model's bytes → the optimised graph as ONNX again: rules carried out, regions as model-local functions. */
+import { writeModel } from "../onnx/write.ts";
+import type { ModelSource } from "../onnx/read.ts";
+import type { Region } from "../graph/region.ts";
+import { countWork } from "./counts.ts";
+import { fuseModel } from "./compile.ts";
+import type { CompileOptions } from "./options.ts";
+import type { Report } from "./report.ts";
+import { regionTraffic } from "./traffic.ts";
+
+export interface Optimised {
+  /** An ONNX model of the same opset, which any runtime loads. */
+  readonly model: Uint8Array;
+  readonly report: Report;
+  /** The operator type of an original node. */
+  readonly typeOf: (node: string) => string | undefined;
+}
+
+/** Optimises a model into portable ONNX. Fails as `compileModel` does, and with OF2080 where its opset cannot say the result. */
+export function optimiseModel(source: ModelSource, options: CompileOptions = {}): Optimised {
+  const { graph: model, regions, sites, warnings } = fuseModel(source, options, false);
+  const typeOf = (node: string): string | undefined => model.info.nodeTypes.get(node);
+  const compiled = countRegions(regions);
+  const original = model.info.originalNodes;
+  const report: Report = {
+    model: model.info.name, nodes: { original, compiled },
+    counts: countWork({ originalNodes: original, compiled, ledger: model.ledger.entries, sites, regions, typeOf }),
+    sites, traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: {}, hostOperators: [],
+    warnings: [...model.info.warnings, ...warnings],
+  };
+  return { model: writeModel(model.graph, model.info, { regions }), report, typeOf };
+}
+
+const countRegions = (regions: readonly Region[]): number =>
+  regions.reduce((n, r) => n + (r.execution === "view" ? 0 : 1) + (r.branches ?? []).reduce((m, b) => m + countRegions(b), 0), 0);
