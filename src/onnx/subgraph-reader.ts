@@ -24,7 +24,7 @@ export function readSubgraphs(type: string, node: string, inputs: readonly (Valu
 
 function readBody(type: string, name: string, inputs: readonly (Value | undefined)[], attributes: Attributes, proto: GraphProto, around: Body, state: ReadState): Graph {
   const place: Place = { node: name };
-  const start = type === "Loop" ? loopInputs(inputs) : type === "Scan" ? scanInputs(inputs, attributes, place) : { types: [], carried: 0, first: 0 };
+  const start = type === "Loop" ? loopInputs(inputs, place) : type === "Scan" ? scanInputs(inputs, attributes, place) : { types: [], carried: 0, first: 0 };
   if (type !== "Loop" && type !== "Scan") return readOnce(name, start.types, proto, around, state);
   if (proto.input.length !== start.types.length)
     fail("OF2060", `the body of ${type} takes ${proto.input.length} inputs, the node feeds it ${start.types.length}`, { place });
@@ -43,14 +43,15 @@ function readBody(type: string, name: string, inputs: readonly (Value | undefine
 
 interface BodyInputs { readonly types: readonly TypeInfo[]; /** Index of the first carried one. */ readonly first: number; readonly carried: number }
 
-const plain = (value: Value | undefined): TypeInfo => {
-  const { dtype, shape } = present(value, "an input of control flow").type;
+function plain(value: Value | undefined, place: Place): TypeInfo {
+  if (!value) return fail("OF2060", "an input of control flow is missing", { place, hint: "Scan in its form of opset 8 is not supported: convert the model to a newer opset" });
+  const { dtype, shape } = value.type;
   return { dtype, shape };
-};
+}
 
 /** Iteration number, condition, carried values. */
-function loopInputs(inputs: readonly (Value | undefined)[]): BodyInputs {
-  const carried = inputs.slice(2).map(plain);
+function loopInputs(inputs: readonly (Value | undefined)[], place: Place): BodyInputs {
+  const carried = inputs.slice(2).map((v) => plain(v, place));
   return { types: [{ dtype: "int64", shape: [] }, { dtype: "bool", shape: [] }, ...carried], first: 2, carried: carried.length };
 }
 
@@ -62,13 +63,13 @@ function scanInputs(inputs: readonly (Value | undefined)[], attributes: Attribut
   const axes = attributes["scan_input_axes"];
   const carried = inputs.length - scanned;
   const slices = inputs.slice(carried).map((value, i): TypeInfo => {
-    const { dtype, shape } = plain(value);
+    const { dtype, shape } = plain(value, place);
     const given = Array.isArray(axes) ? Number(axes[i] ?? 0) : 0;
     const axis = given < 0 ? given + shape.length : given;
     if (axis < 0 || axis >= shape.length) fail("OF2060", `Scan cannot step along axis ${given} of an input of rank ${shape.length}`, { place });
     return { dtype, shape: shape.filter((_, d) => d !== axis) };
   });
-  return { types: [...inputs.slice(0, carried).map(plain), ...slices], first: 0, carried };
+  return { types: [...inputs.slice(0, carried).map((v) => plain(v, place)), ...slices], first: 0, carried };
 }
 
 function readOnce(name: string, inputs: readonly TypeInfo[], proto: GraphProto, around: Body, state: ReadState): Graph {

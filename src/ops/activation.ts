@@ -5,9 +5,13 @@
 import { formatShape } from "../core/dim.ts";
 import * as evaluate from "../evaluate/activation.ts";
 import type { Evaluate } from "../core/evaluate.ts";
-import { defineOp, float, string, type AttributeSpec, type OpDef } from "../graph/op.ts";
+import type { DType } from "../core/dtype.ts";
+import { defineOp, float, string, type AttributeSpec, type Attributes, type OpDef } from "../graph/op.ts";
 import { add, binary, div, exp, gt, lt, max, mul, neg, select, sub, unary, type Expr } from "../kernel/expr.ts";
+import { Add, Mul } from "./arithmetic.ts";
 import { checkSameType, checkType, narrow, outputOf, readBroadcast, unaryOp, type Allowed } from "./element-wise.ts";
+import { Expansion, scalarOf } from "./expansion.ts";
+import { Erf, Tanh } from "./unary-math.ts";
 
 const pmin = (a: Expr, b: Expr | number): Expr => binary("pmin", a, b);
 const pmax = (a: Expr, b: Expr | number): Expr => binary("pmax", a, b);
@@ -29,12 +33,25 @@ const activation = <const S extends Floats>(type: string, since: number, attribu
   lower: ({ X }, given) => [(...indices) => lower(X.at(...indices), given as FloatsOf<S>)],
 });
 
+/** The operator with what says it in older opsets: nodes that end in `output`. */
+const saidBy = (op: OpDef, say: (to: Expansion, x: string | undefined, dtype: DType, output: string | undefined, attributes: Attributes) => void): OpDef => ({
+  ...op,
+  expand: ({ inputs, inputTypes, outputs }, attributes) => {
+    const to = new Expansion();
+    say(to, inputs[0], inputTypes[0]?.dtype ?? "float32", outputs[0], attributes);
+    return to.nodes;
+  },
+});
+
 /** x < 0 ? 0 : x */
 export const Relu: OpDef = unaryOp("Relu", 6, "numeric", evaluate.Relu, (x, dtype) => (dtype.startsWith("uint") ? x : pmax(x, 0)));
 export const LeakyRelu: OpDef = activation("LeakyRelu", 6, { alpha: float(0.01) }, evaluate.LeakyRelu, (x, { alpha }) => select(lt(x, 0), mul(x, alpha), x));
 export const Sigmoid: OpDef = unaryOp("Sigmoid", 6, "float", evaluate.Sigmoid, sigmoid);
 export const HardSigmoid: OpDef = activation("HardSigmoid", 6, { alpha: float(0.2), beta: float(0.5) }, evaluate.HardSigmoid, (x, { alpha, beta }) => hardSigmoid(x, alpha, beta));
-export const HardSwish: OpDef = unaryOp("HardSwish", 14, "float", evaluate.HardSwish, (x) => mul(x, hardSigmoid(x, 1 / 6, 0.5)));
+export const HardSwish: OpDef = saidBy(
+  unaryOp("HardSwish", 14, "float", evaluate.HardSwish, (x) => mul(x, hardSigmoid(x, 1 / 6, 0.5))),
+  (to, x, _, output) => { to.add(Mul, [x, to.add(HardSigmoid, [x], { alpha: 1 / 6, beta: 0.5 })], {}, output); },
+);
 export const Elu: OpDef = activation("Elu", 6, { alpha: float(1) }, evaluate.Elu, (x, { alpha }) => select(lt(x, 0), mul(sub(exp(x), 1), alpha), x));
 export const Selu: OpDef = activation("Selu", 6, { alpha: float(1.6732632423543772), gamma: float(1.0507009873554805) }, evaluate.Selu,
   (x, { alpha, gamma }) => mul(select(lt(x, 0), mul(sub(exp(x), 1), alpha), x), gamma));
@@ -43,16 +60,25 @@ export const ThresholdedRelu: OpDef = activation("ThresholdedRelu", 10, { alpha:
 export const Softplus: OpDef = unaryOp("Softplus", 1, "float", evaluate.Softplus, softplus);
 export const Softsign: OpDef = unaryOp("Softsign", 1, "float", evaluate.Softsign, (x) => div(x, add(abs(x), 1)));
 /** x·tanh(ln(1 + n)) with n = eˣ is x·(n² + 2n) / (n² + 2n + 2); from 20 on it is x to float32. */
-export const Mish: OpDef = unaryOp("Mish", 18, "float", evaluate.Mish, (x) => {
-  const n = exp(pmin(x, 20));
-  const square = mul(n, add(n, 2));
-  return select(gt(x, 20), x, mul(x, div(square, add(square, 2))));
-});
-export const Swish: OpDef = activation("Swish", 24, { alpha: float(1) }, evaluate.Swish, (x, { alpha }) => mul(x, sigmoid(alpha === 1 ? x : mul(x, alpha))));
+export const Mish: OpDef = saidBy(
+  unaryOp("Mish", 18, "float", evaluate.Mish, (x) => {
+    const n = exp(pmin(x, 20));
+    const square = mul(n, add(n, 2));
+    return select(gt(x, 20), x, mul(x, div(square, add(square, 2))));
+  }),
+  (to, x, _, output) => { to.add(Mul, [x, to.add(Tanh, [to.add(Softplus, [x])])], {}, output); },
+);
+export const Swish: OpDef = saidBy(
+  activation("Swish", 24, { alpha: float(1) }, evaluate.Swish, (x, { alpha }) => mul(x, sigmoid(alpha === 1 ? x : mul(x, alpha)))),
+  (to, x, dtype, output, { alpha }) => {
+    const inner = typeof alpha === "number" && alpha !== 1 ? to.add(Mul, [x, scalarOf(dtype, alpha)]) : x;
+    to.add(Mul, [x, to.add(Sigmoid, [inner])], {}, output);
+  },
+);
 export const Shrink: OpDef = activation("Shrink", 9, { lambd: float(0.5), bias: float(0) }, evaluate.Shrink,
   (x, { lambd, bias }) => select(lt(x, -lambd), add(x, bias), select(gt(x, lambd), sub(x, bias), select(binary("ne", x, x), x, 0))));
 
-export const Gelu = defineOp({
+export const Gelu: OpDef = saidBy(defineOp({
   type: "Gelu", domain: "", since: 20,
   inputs: { X: "required" },
   attributes: { approximate: string("none") },
@@ -64,6 +90,11 @@ export const Gelu = defineOp({
     return [{ dtype: X.dtype, shape: X.shape }];
   },
   lower: ({ X }, { approximate }) => [(...indices) => (approximate === "tanh" ? geluTanh : geluErf)(X.at(...indices))],
+}), (to, x, dtype, output, { approximate }) => {
+  const times = (a: string | undefined, factor: number): string => to.add(Mul, [a, scalarOf(dtype, factor)]);
+  const cube = (): string => to.add(Mul, [to.add(Mul, [x, x]), x]);
+  const inner = approximate === "tanh" ? to.add(Tanh, [times(to.add(Add, [x, times(cube(), 0.044715)]), Math.sqrt(2 / Math.PI))]) : to.add(Erf, [times(x, Math.SQRT1_2)]);
+  to.add(Mul, [times(x, 0.5), to.add(Add, [inner, scalarOf(dtype, 1)])], {}, output);
 });
 const geluErf = (x: Expr): Expr => mul(mul(x, 0.5), add(unary("erf", mul(x, Math.SQRT1_2)), 1));
 const geluTanh = (x: Expr): Expr => mul(mul(x, 0.5), add(unary("tanh", mul(add(x, mul(mul(mul(x, x), x), 0.044715)), Math.sqrt(2 / Math.PI))), 1));

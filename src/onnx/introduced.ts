@@ -1,0 +1,68 @@
+/**
+ * When operators and attributes of the standard domain came into being, as far as that was after opset 7: from the
+ * operator changelog of the ONNX specification. The writer asks here whether a model's opset can say a node.
+ */
+
+/** The opset that introduced an operator; one that is not listed is older than opset 8. */
+export const introducedOperators: Readonly<Record<string, number>> = {
+  Acosh: 9, AffineGrid: 20, Asinh: 9, Atanh: 9, Attention: 23, Bernoulli: 15, BitCast: 26, BitShift: 11, BitwiseAnd: 18,
+  BitwiseNot: 18, BitwiseOr: 18, BitwiseXor: 18, BlackmanWindow: 17, CastLike: 15, Celu: 12, CenterCropPad: 18, Col2Im: 18,
+  Compress: 9, ConcatFromSequence: 11, ConstantOfShape: 9, ConvInteger: 10, Cosh: 9, CumProd: 26, CumSum: 11, DFT: 17,
+  DeformConv: 19, DequantizeLinear: 10, Det: 11, DynamicQuantizeLinear: 11, Einsum: 12, Erf: 9, Expand: 8, EyeLike: 9,
+  GatherElements: 11, GatherND: 11, Gelu: 20, GreaterOrEqual: 12, GridSample: 16, GroupNormalization: 18, HammingWindow: 17,
+  HannWindow: 17, HardSwish: 14, ImageDecoder: 20, IsInf: 10, IsNaN: 9, LayerNormalization: 17, LessOrEqual: 12,
+  MatMulInteger: 10, MaxUnpool: 9, MeanVarianceNormalization: 9, MelWeightMatrix: 17, Mish: 18, Mod: 10,
+  NegativeLogLikelihoodLoss: 12, NonMaxSuppression: 10, NonZero: 9, OneHot: 9, Optional: 15, OptionalGetElement: 15,
+  OptionalHasElement: 15, QLinearConv: 10, QLinearMatMul: 10, QuantizeLinear: 10, RMSNormalization: 23, Range: 11,
+  RegexFullMatch: 20, Resize: 10, ReverseSequence: 10, RoiAlign: 10, RotaryEmbedding: 23, Round: 11, STFT: 17, Scan: 8,
+  Scatter: 9, ScatterElements: 11, ScatterND: 11, SequenceAt: 11, SequenceConstruct: 11, SequenceEmpty: 11, SequenceErase: 11,
+  SequenceInsert: 11, SequenceLength: 11, SequenceMap: 17, Shrink: 9, Sign: 9, Sinh: 9, SoftmaxCrossEntropyLoss: 12,
+  SplitToSequence: 11, StringConcat: 20, StringNormalizer: 10, StringSplit: 20, Swish: 24, TensorScatter: 24, TfIdfVectorizer: 9,
+  ThresholdedRelu: 10, Trilu: 14, Unique: 11, Where: 9,
+};
+
+/** The opset that gave an operator an attribute; those not listed are as old as the operator. */
+export const introducedAttributes: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  ArgMax: { select_last_index: 12 },
+  ArgMin: { select_last_index: 12 },
+  Attention: { left_window_size: 25, right_window_size: 25 },
+  AveragePool: { ceil_mode: 10, dilations: 19 },
+  BatchNormalization: { training_mode: 14 },
+  Cast: { round_mode: 24, saturate: 19 },
+  CastLike: { round_mode: 24, saturate: 19 },
+  DepthToSpace: { mode: 11 },
+  DequantizeLinear: { axis: 13, block_size: 21, output_dtype: 23 },
+  Dropout: { seed: 12 },
+  GRU: { layout: 14 },
+  GatherND: { batch_dims: 12 },
+  GroupNormalization: { stash_type: 21 },
+  LSTM: { layout: 14 },
+  LpPool: { ceil_mode: 18, dilations: 18 },
+  MaxPool: { ceil_mode: 10, dilations: 10, storage_order: 8 },
+  QuantizeLinear: { axis: 13, block_size: 21, output_dtype: 21, precision: 23, saturate: 19 },
+  RNN: { layout: 14 },
+  ReduceL1: { noop_with_empty_axes: 18 },
+  ReduceL2: { noop_with_empty_axes: 18 },
+  ReduceLogSum: { noop_with_empty_axes: 18 },
+  ReduceLogSumExp: { noop_with_empty_axes: 18 },
+  ReduceMax: { noop_with_empty_axes: 18 },
+  ReduceMean: { noop_with_empty_axes: 18 },
+  ReduceMin: { noop_with_empty_axes: 18 },
+  ReduceProd: { noop_with_empty_axes: 18 },
+  ReduceSum: { noop_with_empty_axes: 13 },
+  ReduceSumSquare: { noop_with_empty_axes: 18 },
+  Reshape: { allowzero: 14 },
+  Resize: { antialias: 18, axes: 18, coordinate_transformation_mode: 11, cubic_coeff_a: 11, exclude_outside: 11, extrapolation_value: 11, keep_aspect_ratio_policy: 18, nearest_mode: 11 },
+  RoiAlign: { coordinate_transformation_mode: 16 },
+  Scan: { scan_input_axes: 9, scan_input_directions: 9, scan_output_axes: 9, scan_output_directions: 9 },
+  ScatterElements: { reduction: 16 },
+  ScatterND: { reduction: 16 },
+  Shape: { end: 15, start: 15 },
+  Split: { num_outputs: 18 },
+  TopK: { largest: 11, sorted: 11 },
+};
+
+/** Attributes that only older forms have, and that hold floats (a whole number would else be taken for an int). */
+export const formerFloats: Readonly<Record<string, readonly string[]>> = {
+  Clip: ["min", "max"], Dropout: ["ratio"], Pad: ["value"], Upsample: ["scales"],
+};

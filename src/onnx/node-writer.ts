@@ -1,0 +1,113 @@
+/**
+ * Node → NodeProto(s) of a model's own opset: as the operator spells itself there, or, where that opset lacks it or
+ * cannot spell the node, as the other operators that say the same.
+ */
+import { create } from "@bufbuild/protobuf";
+import { fail } from "../core/diagnostic.ts";
+import type { Tensor } from "../core/tensor.ts";
+import { Graph, type Node } from "../graph/graph.ts";
+import { inferTypes, typeWithConstant } from "../graph/infer-node.ts";
+import type { Attributes, AttributeSpec, AttributeValue, ExpandContext, OpDef, Spelling, SpellingInput, TypeInfo } from "../graph/op.ts";
+import { KnownElements } from "../ops/known-elements.ts";
+import { writeAttribute } from "./attribute-proto.ts";
+import { formerFloats, introducedAttributes, introducedOperators } from "./introduced.ts";
+import { writeKnownElements } from "./known-elements-writer.ts";
+import type { Opsets } from "./operators.ts";
+import { AttributeProto_AttributeType as Kind, AttributeProtoSchema, NodeProtoSchema, type AttributeProto, type GraphProto, type NodeProto } from "./schema/onnx_pb.ts";
+
+/** Where nodes are written to. */
+export interface NodeSink {
+  readonly opsets: Opsets;
+  /** A value name that nothing else in the model has. */
+  fresh(hint: string): string;
+  /** A node name that nothing else in the model has. */
+  freshNode(hint: string): string;
+  /** The name under which a constant is to be read. */
+  constant(tensor: Tensor): string;
+  /** Takes a finished node. */
+  emit(proto: NodeProto): void;
+  subgraph(graph: Graph): GraphProto;
+  /** Where a symbol's size can be read: a value of the graph and its axis. */
+  symbolSource(symbol: string): { readonly value: string; readonly axis: number } | undefined;
+}
+
+/** A value as a node of the file names it. */
+export interface NamedInput { readonly name: string; readonly type: TypeInfo }
+
+/** Writes a node of the graph. Fails with OF2080 where the opset can say it in no way. */
+export function writeNode(node: Node, sink: NodeSink): void {
+  const inputs = node.inputs.map((v): NamedInput | undefined => v && { name: v.name, type: typeWithConstant(v) });
+  write(node.op, node.name, inputs, node.outputs.map((v) => v.name), node.outputs.map((v) => v.type), node.attributes, sink);
+}
+
+function write(op: OpDef, name: string, inputs: readonly (NamedInput | undefined)[], outputs: readonly string[], outputTypes: readonly TypeInfo[], attributes: Attributes, sink: NodeSink): void {
+  if (op === KnownElements) return writeKnownElements(outputs[0] ?? "", outputTypes, name, sink, (next, ...rest) => write(next, sink.freshNode(`${name}_${next.type}`), ...rest, sink));
+  const spelling = spell(op, inputs, attributes, sink.opsets);
+  if (spelling) return sink.emit(nodeProto(op, spelling, name, outputs, sink));
+  const context: ExpandContext = { inputs: inputs.map((i) => i?.name), inputTypes: inputs.map((i) => i?.type), outputs, outputTypes };
+  const expansion = op.expand?.(context, attributes as Parameters<NonNullable<OpDef["expand"]>>[1]);
+  if (!expansion) return fail("OF2080", `opset ${sink.opsets.get(op.domain === "onnxfuse" ? "" : op.domain) ?? 1} cannot say ${op.type}`, { place: { node: name }, hint: "convert the model to a newer opset first" });
+  writeExpansion(expansion, name, inputs, outputs, sink);
+}
+
+/** Nodes over local names: those the expansion makes up become names of the model's. */
+function writeExpansion(expansion: NonNullable<ReturnType<NonNullable<OpDef["expand"]>>>, name: string, inputs: readonly (NamedInput | undefined)[], outputs: readonly string[], sink: NodeSink): void {
+  const local = new Map<string, NamedInput>();
+  for (const input of inputs) if (input) local.set(input.name, input);
+  for (const step of expansion) {
+    const read = step.inputs.map((input): NamedInput | undefined => {
+      if (input === undefined) return undefined;
+      if (typeof input !== "string") return { name: sink.constant(input), type: { dtype: input.dtype, shape: input.dims, constant: input } };
+      return local.get(input) ?? fail("OF2080", `an expansion of '${name}' reads '${input}' before it is computed`, { place: { node: name } });
+    });
+    const given = Object.entries(step.op.attributes).flatMap(([key, spec]): [string, AttributeValue | undefined][] => (spec.default === undefined ? [] : [[key, spec.default]]));
+    const attributes = { ...Object.fromEntries(given), ...step.attributes };
+    const types = inferTypes(step.op, read.map((r) => r?.type), attributes, step.outputs.length, { place: { node: name }, fresh: () => 1 });
+    const names = step.outputs.map((output) => (outputs.includes(output) ? output : sink.fresh(`${name}_${output}`)));
+    step.outputs.forEach((output, o) => { const type = types[o], own = names[o]; if (type && own !== undefined) local.set(output, { name: own, type }); });
+    write(step.op, expansion.length === 1 ? name : sink.freshNode(`${name}_${step.op.type}`), read, names, types, attributes, sink);
+  }
+}
+
+/** The node's spelling for the opsets, or undefined where they cannot say it. */
+function spell(op: OpDef, inputs: readonly (NamedInput | undefined)[], attributes: Attributes, opsets: Opsets): Spelling | undefined {
+  if (op.domain === "onnxfuse") return undefined;
+  const opset = opsets.get(op.domain) ?? 1;
+  if (op.domain === "" && opset < (introducedOperators[op.type] ?? 1)) return undefined;
+  const own: Spelling = {
+    type: op.type, domain: op.domain, attributes,
+    inputs: inputs.map((i): SpellingInput | undefined => i && { value: i.name, ...(i.type.constant ? { constant: i.type.constant } : {}) }),
+  };
+  const written = op.write ? op.write(own, opset) : own;
+  return written && withoutNewer(op, written, opset);
+}
+
+/** Leaves out attributes that came later than the opset, where they have their defaults; undefined where one does not. */
+function withoutNewer(op: OpDef, spelling: Spelling, opset: number): Spelling | undefined {
+  const introduced = spelling.domain === "" ? (introducedAttributes[spelling.type] ?? {}) : {};
+  const kept: Record<string, AttributeValue> = {};
+  for (const [name, value] of Object.entries(spelling.attributes)) {
+    if (value === undefined) continue;
+    if (opset >= (introduced[name] ?? 1)) kept[name] = value;
+    else if (!isDefault(value, op.attributes[name]?.default)) return undefined;
+  }
+  return { ...spelling, attributes: kept };
+}
+
+const isDefault = (value: AttributeValue, standard: AttributeSpec["default"]): boolean =>
+  value === standard || (Array.isArray(value) && Array.isArray(standard) && value.length === standard.length && value.every((x, i) => x === standard[i]));
+
+function nodeProto(op: OpDef, spelling: Spelling, name: string, outputs: readonly string[], sink: NodeSink): NodeProto {
+  const input = spelling.inputs.map((i) => (!i ? "" : "literal" in i ? sink.constant(i.literal) : i.value));
+  while (input.at(-1) === "") input.pop();
+  return create(NodeProtoSchema, {
+    opType: spelling.type, domain: spelling.domain, name, input, output: [...outputs],
+    attribute: Object.entries(spelling.attributes).flatMap(([key, value]) => (value === undefined ? [] : [attributeProto(op, spelling.type, key, value, sink)])),
+  });
+}
+
+function attributeProto(op: OpDef, type: string, name: string, value: AttributeValue, sink: NodeSink): AttributeProto {
+  if (value instanceof Graph) return create(AttributeProtoSchema, { name, type: Kind.GRAPH, g: sink.subgraph(value) });
+  const former = formerFloats[type]?.includes(name) ? (Array.isArray(value) ? "floats" : "float") : undefined;
+  return writeAttribute(name, value, op.attributes[name]?.type ?? former ?? (typeof value === "number" && !Number.isInteger(value) ? "float" : "int"));
+}

@@ -1,0 +1,58 @@
+/**
+ * The node tests of the ONNX standard (`conformance/onnx-node-tests-*.tar.xz` in the test data): one small model each,
+ * with inputs and expected outputs. Unpacked once into the temporary folder.
+ */
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fromBinary } from "@bufbuild/protobuf";
+import type { Tensor } from "../../src/core/tensor.ts";
+import { ModelProtoSchema } from "../../src/onnx/schema/onnx_pb.ts";
+import { dataFolder, readTensorFile } from "./cases.ts";
+
+export interface NodeCase {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  /** Inputs and expected outputs by name, one pair for each data set. Read when asked for: some are no tensors. */
+  readonly dataSets: () => { readonly feeds: Record<string, Tensor>; readonly expected: Record<string, Tensor> }[];
+}
+
+/** The unpacked cases, sorted by name; empty without test data. */
+export function nodeCaseNames(): string[] {
+  const folder = unpacked();
+  return folder === undefined ? [] : readdirSync(folder).filter((name) => existsSync(join(folder, name, "model.onnx"))).sort();
+}
+
+export function loadNodeCase(name: string): NodeCase {
+  const folder = unpacked();
+  if (folder === undefined) throw new Error("set ONNXFUSE_TEST_DATA");
+  const at = join(folder, name);
+  const bytes = readFileSync(join(at, "model.onnx"));
+  return {
+    name, bytes,
+    dataSets: () => {
+      const graph = fromBinary(ModelProtoSchema, bytes).graph;
+      const read = (set: string, kind: string, names: readonly string[]): Record<string, Tensor> =>
+        Object.fromEntries(names.flatMap((n, i): [string, Tensor][] => { const file = join(at, set, `${kind}_${i}.pb`); return n !== "" && existsSync(file) ? [[n, readTensorFile(file)]] : []; }));
+      return readdirSync(at).filter((f) => f.startsWith("test_data_set_")).sort().map((set) => ({
+        feeds: read(set, "input", (graph?.input ?? []).map((v) => v.name)), expected: read(set, "output", (graph?.output ?? []).map((v) => v.name)),
+      }));
+    },
+  };
+}
+
+function unpacked(): string | undefined {
+  const folder = dataFolder === undefined ? undefined : join(dataFolder, "conformance");
+  const archive = folder !== undefined && existsSync(folder) ? readdirSync(folder).find((f) => /^onnx-node-tests-.*\.tar\.xz$/.test(f)) : undefined;
+  if (folder === undefined || archive === undefined) return undefined;
+  const source = join(folder, archive);
+  const target = join(tmpdir(), `onnxfuse-${archive.replace(/\.tar\.xz$/, "")}-${statSync(source).size}`);
+  if (!existsSync(target)) {
+    mkdirSync(tmpdir(), { recursive: true });
+    const fresh = mkdtempSync(join(tmpdir(), "onnxfuse-unpack-"));
+    execFileSync("tar", ["-xf", source, "-C", fresh]);
+    try { renameSync(fresh, target); } catch { rmSync(fresh, { recursive: true }); }
+  }
+  return join(target, "node");
+}
