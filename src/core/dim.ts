@@ -113,14 +113,36 @@ export function dimMax(a: Dim, b: Dim): Dim {
   if (typeof a === "number" && typeof b === "number") return Math.max(a, b);
   return minMax("max", a, b);
 }
+/**
+ * Flattened, sorted and without operands that another one decides: equal ones, those on the wrong side of it for every
+ * binding, and those that absorption leaves out, since max(a, min(a, b)) = a and min(a, max(a, b)) = a.
+ */
 function minMax(kind: "min" | "max", a: Dim, b: Dim): Dim {
-  if (keyOf(a) === keyOf(b)) return a;
-  const difference = dimSub(a, b);
-  const { lower, upper } = dimRange(difference);
-  if (lower >= 0) return kind === "max" ? a : b;
-  if (upper <= 0) return kind === "max" ? b : a;
-  const [x, y] = keyOf(a) < keyOf(b) ? [a, b] : [b, a];
-  return fromAtom({ kind, a: x, b: y, key: `${kind}(${keyOf(x)},${keyOf(y)})` });
+  const operands: Dim[] = [];
+  for (const next of [...operandsOf(kind, a), ...operandsOf(kind, b)]) {
+    if (operands.some((other) => absorbs(kind, other, next))) continue;
+    operands.splice(0, operands.length, ...operands.filter((other) => !absorbs(kind, next, other)), next);
+  }
+  operands.sort((x, y) => (keyOf(x) < keyOf(y) ? 1 : -1));
+  return operands.reduce((rest, d) => fromAtom({ kind, a: d, b: rest, key: `${kind}(${keyOf(d)},${keyOf(rest)})` }));
+}
+/** The operands of a minimum or maximum, nested ones too; else the size itself. */
+function operandsOf(kind: "min" | "max", d: Dim): readonly Dim[] {
+  const atom = loneAtom(d);
+  return atom?.kind === kind ? [...operandsOf(kind, atom.a), ...operandsOf(kind, atom.b)] : [d];
+}
+/** Whether `x` is always the minimum (maximum) of the two. */
+function absorbs(kind: "min" | "max", x: Dim, y: Dim): boolean {
+  if (dimEqual(x, y)) return true;
+  const { lower, upper } = dimRange(dimSub(x, y));
+  if (kind === "max" ? lower >= 0 : upper <= 0) return true;
+  // max(x, min(x, …)) = x, and max(max(x, …), …) has been flattened; likewise for the minimum.
+  const opposite = kind === "max" ? "min" : "max";
+  return operandsOf(opposite, y).length > 1 && operandsOf(opposite, y).some((d) => dimEqual(d, x));
+}
+function loneAtom(d: Dim): DimAtom | undefined {
+  const term = typeof d === "number" || d.terms.length !== 1 ? undefined : d.terms[0];
+  return term?.coefficient === 1 && term.atoms.length === 1 ? term.atoms[0] : undefined;
 }
 
 export const dimEqual = (a: Dim, b: Dim): boolean => keyOf(a) === keyOf(b);
