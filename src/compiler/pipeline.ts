@@ -12,6 +12,7 @@ import { eliminate } from "../passes/eliminate.ts";
 import { fold } from "../passes/fold.ts";
 import { infer } from "../passes/infer.ts";
 import type { Ledger } from "../passes/ledger.ts";
+import { chooseLayouts } from "../schedule/layout.ts";
 import { legalize } from "../schedule/legalize.ts";
 import { scheduleStructures } from "../schedule/structures.ts";
 import { mapKernels, placeScratch } from "./kernels.ts";
@@ -32,7 +33,7 @@ export interface Built { readonly program: Program; readonly plan: MemoryPlan; r
 /** Graph and regions → program → plan → code for every engine. */
 export function build(graph: Graph, regions: readonly Region[], reuse: boolean): Built {
   const lowered = lowerProgram(graph, regions);
-  const structured = scheduleStructures(lowered, { relaxedSimd: true });
+  const structured = scheduleStructures(chooseLayouts(lowered), { relaxedSimd: true });
   const placed = placeScratch(structured);
   const program = mapKernels(placed, (kernel) => legalize(kernel, placed.placements));
   const plan = planMemory(program, { dims: programDims(program), reuse });
