@@ -1,9 +1,10 @@
 /** Moving parameters between attributes and inputs, as ONNX did from opset to opset. */
-import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
+import { fromNumbers, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { AttributeValue, Attributes, Spelling, SpellingInput } from "../graph/op.ts";
 
-/** A list of int64 as an input. */
-export const listInput = (values: readonly number[]): SpellingInput => ({ literal: fromNumbers("int64", [values.length], values) });
+/** A list of int64 as an input; INT64_MAX, which rounds to 2^63 as a number, stays INT64_MAX. */
+export const listInput = (values: readonly number[]): SpellingInput =>
+  ({ literal: tensor("int64", [values.length], BigInt64Array.from(values, (v) => (v >= 2 ** 63 ? 2n ** 63n - 1n : BigInt(v)))) });
 /** A float32 scalar as an input. */
 export const scalarInput = (value: number): SpellingInput => ({ literal: fromNumbers("float32", [], [value]) });
 
