@@ -26,17 +26,17 @@ function loops(g: Geometry): Loops {
 }
 
 /** y[n, g·M + m, o] = Σ x[n, g·C + c, o·stride − pad + k·dilation] · w[g·M + m, c, k]; padding adds nothing. */
-export function convolve(x: ArrayLike<number>, w: ArrayLike<number>, c: Channels, g: Geometry): Float64Array {
-  const { id, ih, iw, od, oh, ow, taps } = loops(g);
+export function convolve(x: ArrayLike<number>, w: ArrayLike<number>, c: Channels, geometry: Geometry): Float64Array {
+  const g = flattened(geometry), { id, ih, iw, od, oh, ow, taps } = loops(g);
   const [sd, sh, sw] = [at(g.strides, 0), at(g.strides, 1), at(g.strides, 2)];
   const inputSize = id * ih * iw, outputSize = od * oh * ow;
-  const y = new Float64Array(c.batch * c.groups * c.outputs * outputSize);
-  for (let n = 0; n < c.batch; n++) for (let m = 0; m < c.groups * c.outputs; m++) for (let i = 0; i < c.inputs; i++) {
-    const group = Math.floor(m / c.outputs);
+  const y = new Float64Array(c.batch * c.groups * c.outputs * outputSize), weights = new Float64Array(channelsAtOnce);
+  for (let n = 0; n < c.batch; n++) for (let m = 0; m < c.groups * c.outputs; m++) for (let i = 0; i < c.inputs; i += channelsAtOnce) {
+    const group = Math.floor(m / c.outputs), channels = Math.min(channelsAtOnce, c.inputs - i);
     const from = (n * c.groups * c.inputs + group * c.inputs + i) * inputSize;
     const to = (n * c.groups * c.outputs + m) * outputSize;
     for (const tap of taps) {
-      const weight = w[(m * c.inputs + i) * taps.length + tap.index] ?? 0;
+      for (let j = 0; j < channels; j++) weights[j] = w[(m * c.inputs + i + j) * taps.length + tap.index] ?? 0;
       const [first, last] = within(iw, ow, sw, tap.w);
       for (let a = 0; a < od; a++) {
         const d = a * sd + tap.d;
@@ -45,12 +45,35 @@ export function convolve(x: ArrayLike<number>, w: ArrayLike<number>, c: Channels
           const h = b * sh + tap.h;
           if (h < 0 || h >= ih) continue;
           const source = from + (d * ih + h) * iw + tap.w, target = to + (a * oh + b) * ow;
-          for (let o = first; o < last; o++) y[target + o] = (y[target + o] ?? 0) + weight * (x[source + o * sw] ?? 0);
+          addRow(y, target + first, last - first, x, source + first * sw, sw, inputSize, weights, channels);
         }
       }
     }
   }
   return y;
+}
+
+const channelsAtOnce = 4;
+
+/** y[to + o] += Σ_c weights[c] · x[from + o·stride + c·plane] over the first `channels` weights. */
+function addRow(y: Float64Array, to: number, count: number, x: ArrayLike<number>, from: number, stride: number, plane: number, weights: Float64Array, channels: number): void {
+  const w0 = weights[0] ?? 0, w1 = weights[1] ?? 0, w2 = weights[2] ?? 0, w3 = weights[3] ?? 0;
+  if (channels === channelsAtOnce) {
+    for (let o = 0, i = from; o < count; o++, i += stride)
+      y[to + o] = (y[to + o] ?? 0) + w0 * (x[i] ?? 0) + w1 * (x[i + plane] ?? 0) + w2 * (x[i + 2 * plane] ?? 0) + w3 * (x[i + 3 * plane] ?? 0);
+    return;
+  }
+  for (let c = 0; c < channels; c++) {
+    const weight = weights[c] ?? 0;
+    for (let o = 0, i = from + c * plane; o < count; o++, i += stride) y[to + o] = (y[to + o] ?? 0) + weight * (x[i] ?? 0);
+  }
+}
+
+/** A convolution of single elements sees each plane as one row. */
+function flattened(g: Geometry): Geometry {
+  const plain = [g.kernel, g.strides].every((list) => list.every((v) => v === 1)) && [...g.padsBegin, ...g.padsEnd].every((p) => p === 0);
+  const size = g.input.reduce((a, b) => a * b, 1);
+  return plain ? { ...g, input: [1, 1, size], output: [1, 1, size] } : g;
 }
 
 /** Outputs o in [first, last) have 0 ≤ o·stride + offset < size. */

@@ -11,6 +11,13 @@ const meanOf = (row: Float64Array): number => row.reduce((a, b) => a + b, 0) / r
 const varianceOf = (row: Float64Array, mean: number): number => row.reduce((a, b) => a + (b - mean) ** 2, 0) / row.length;
 const from = (first: number, rank: number): number[] => Array.from({ length: rank - first }, (_, i) => first + i);
 
+/** Mean and variance of each channel of a batch, or of each element of its samples. */
+function batchMoments(values: ArrayLike<number>, dims: readonly number[], perElement: boolean): { means: number[]; variances: number[] } {
+  const groups = axisGroups(dims, perElement ? [0] : dims.map((_, d) => d).filter((d) => d !== 1));
+  const rows = groups.starts.map((_, g) => groupOf(values, groups, g)), means = rows.map(meanOf);
+  return { means, variances: rows.map((row, g) => varianceOf(row, at(means, g))) };
+}
+
 export const BatchNormalization: Evaluate = ([X, scale, B, M, V], attributes, { outputCount }) => {
   const x = present(X, "X"), values = toNumbers(x);
   const s = toNumbers(present(scale, "scale")), b = toNumbers(present(B, "B"));
@@ -21,14 +28,13 @@ export const BatchNormalization: Evaluate = ([X, scale, B, M, V], attributes, { 
   const perElement = numberOf(attributes, "spatial", 1) === 0;
   const features = perElement ? x.dims.slice(1) : [x.dims[1] ?? 1];
   const plane = perElement ? 1 : sizeOf(x.dims.slice(2)), count = sizeOf(features);
-  const groups = axisGroups(x.dims, perElement ? [0] : x.dims.map((_, d) => d).filter((d) => d !== 1));
-  const rows = training ? groups.starts.map((_, g) => groupOf(values, groups, g)) : [];
-  const means = training ? rows.map(meanOf) : Array.from(inputMean);
-  const variances = training ? rows.map((row, g) => varianceOf(row, at(means, g))) : Array.from(inputVariance);
-  const y = Float64Array.from(values, (v, i) => {
-    const c = Math.floor(i / plane) % count;
-    return ((v - at(means, c)) / Math.sqrt(at(variances, c) + epsilon)) * (s[c] ?? 0) + (b[c] ?? 0);
-  });
+  const moments = training ? batchMoments(values, x.dims, perElement) : { means: Array.from(inputMean), variances: Array.from(inputVariance) };
+  const { means, variances } = moments, deviations = variances.map((v) => Math.sqrt(v + epsilon));
+  const y = new Float64Array(values.length);
+  for (let i = 0; i < y.length; i += plane) {
+    const c = (i / plane) % count, mean = means[c] ?? 0, deviation = deviations[c] ?? 1, factor = s[c] ?? 0, shift = b[c] ?? 0;
+    for (let j = i; j < i + plane; j++) y[j] = (((values[j] ?? 0) - mean) / deviation) * factor + shift;
+  }
   const out = fromNumbers(x.dtype, x.dims, y);
   if (!training) return [out];
   const running = (before: ArrayLike<number>, now: readonly number[]): number[] => now.map((v, c) => (before[c] ?? 0) * momentum + v * (1 - momentum));
