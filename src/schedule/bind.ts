@@ -203,7 +203,12 @@ class Binder {
       if (sum.terms.length + (sum.constant === 0 ? 0 : 1) > 1) return this.sum(sum, scope);
     }
     if (e.kind === "select" && e.condition.type.lanes === 1) return this.select(e, scope);
+    if (isVectorShift(e)) return mapChildren(e, (c) => (c === e.b ? this.shiftCount(c, scope) : this.lower(c, scope)));
     return mapChildren(e, (c) => this.lower(c, scope));
+  }
+  /** A count that is the same for all lanes stays visibly so. */
+  private shiftCount(e: Expr, scope: Scope): Expr {
+    return e.kind === "splat" ? mapChildren(e, (c) => this.lower(c, scope)) : e.kind === "const" ? e : this.lower(e, scope);
   }
 
   /** Terms are added outermost loop first, each partial sum in the loop that binds its last term. */
@@ -255,6 +260,7 @@ class Binder {
   }
 }
 
+const isVectorShift = (e: Expr): e is Expr & { kind: "binary" } => e.kind === "binary" && e.type.lanes > 1 && (e.op === "shl" || e.op === "shr");
 const outermost = (scope: Scope): Scope => (scope.parent ? outermost(scope.parent) : scope);
 const depth = (scope: Scope): number => (scope.parent ? 1 + depth(scope.parent) : 0);
 const isNegative = (d: Dim): boolean => typeof d === "number" ? d < 0 : d.terms.every((t) => t.coefficient < 0);
