@@ -1,0 +1,42 @@
+/** How to write the target of a Reshape: as a constant wherever sizes allow it, so that equal targets are equal values. */
+import { dimEqual, isStatic, shapeEqual, symbolsOf, type Dim } from "../core/dim.ts";
+import { fromNumbers } from "../core/tensor.ts";
+import { freshSymbol } from "../graph/fresh.ts";
+import type { Node, Value } from "../graph/graph.ts";
+import { inferTypes } from "../graph/infer-node.ts";
+import { KnownElements, Reshape } from "../ops/index.ts";
+import { knownElements } from "../ops/known-elements.ts";
+
+/**
+ * A constant that makes Reshape turn `from` into `to`: sizes, 0 for a size kept in its place, and at most one -1.
+ * Undefined where only running can tell.
+ */
+export function constantTarget(from: readonly Dim[], to: readonly Dim[]): readonly number[] | undefined {
+  if (isStatic(to)) return to.includes(0) ? (to.every((d, i) => d !== 0 || from[i] === 0) ? to : undefined) : to;
+  if (to.includes(0)) return undefined;
+  const target: number[] = [];
+  for (const [i, d] of to.entries()) {
+    if (typeof d === "number") target.push(d);
+    else if (dimEqual(d, from[i] ?? -1)) target.push(0);
+    else if (target.includes(-1)) return undefined;
+    else target.push(-1);
+  }
+  return target;
+}
+
+/**
+ * The value to give a Reshape as its target, near `before`: a constant, or KnownElements where the sizes can be said
+ * only in terms of `symbols`. Undefined where neither can.
+ */
+export function reshapeTarget(x: Value, to: readonly Dim[], before: Node, symbols: ReadonlySet<string> | undefined): Value | undefined {
+  const { graph } = before;
+  const constant = constantTarget(x.type.shape, to);
+  if (constant) {
+    const target = fromNumbers("int64", [constant.length], constant);
+    const [type] = inferTypes(Reshape, [x.type, { dtype: "int64", shape: target.dims, constant: target }], {}, 1, { place: { node: before.name }, fresh: (hint) => freshSymbol(graph, hint) });
+    if (type && shapeEqual(type.shape, to)) return graph.addConstant(target, `${before.name}_shape`);
+  }
+  if (!symbols || !to.every((d) => [...symbolsOf(d)].every((s) => symbols.has(s)))) return undefined;
+  const attributes = knownElements("int64", [to.length], to);
+  return graph.insert({ op: KnownElements, inputs: [], attributes, outputs: [{ dtype: "int64", shape: [to.length], elements: to }], name: `${before.name}_shape`, origins: before.origins }, before).outputs[0];
+}

@@ -1,0 +1,34 @@
+/** Simplification: the exact passes in turn, until none finds anything to do. */
+import type { Graph } from "../graph/graph.ts";
+import { canonicalise } from "./canonicalise.ts";
+import { mergeCommonSubexpressions } from "./common-subexpressions.ts";
+import { eliminateDeadCode } from "./dead-code.ts";
+import { eliminate } from "./eliminate.ts";
+import { fold, type FoldOptions } from "./fold.ts";
+import { infer } from "./infer.ts";
+import { inlineKnownIfs } from "./inline-if.ts";
+import type { Ledger } from "./ledger.ts";
+
+/** Rounds are bounded: each finds less than the one before, and shape arithmetic is rarely more than a few deep. */
+const maxRounds = 16;
+
+export interface SimplifyOptions extends FoldOptions {}
+
+/** Returns whether the graph changed. What was done is recorded in the ledger. */
+export function simplify(graph: Graph, ledger: Ledger, options: SimplifyOptions = {}): boolean {
+  let changed = false;
+  for (let round = 0; round < maxRounds; round++) {
+    const did = [
+      infer(graph),
+      fold(graph, ledger, options),
+      inlineKnownIfs(graph, ledger),
+      eliminate(graph, ledger, options),
+      canonicalise(graph, ledger),
+      mergeCommonSubexpressions(graph, ledger),
+      eliminateDeadCode(graph, ledger),
+    ];
+    if (!did.some(Boolean)) return changed;
+    changed = true;
+  }
+  return changed;
+}
