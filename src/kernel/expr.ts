@@ -6,7 +6,8 @@
  * the sign of the dividend; dividing by zero gives 0 for both (never a trap). f32 operations round to f32 after each
  * operation. `min`/`max` propagate NaN and order -0 < +0 (as WebAssembly's). `pmin(a,b)` is `b < a ? b : a` and
  * `pmax(a,b)` is `a < b ? b : a`. Comparisons give `bool`; as lanes, a bool is a mask. `select` evaluates only the
- * chosen side when scalar. Casts float → integer saturate, NaN gives 0. `nearest` rounds half to even.
+ * chosen side when scalar. Casts float → integer saturate, NaN gives 0. `nearest` rounds half to even. A vector may be
+ * shifted by a scalar i32 count. `pow` of floats is C's (1 for exponent 0 and for base 1); of integers it wraps.
  */
 import type { Dim } from "../core/dim.ts";
 import { isSymbolic } from "../core/dim.ts";
@@ -17,7 +18,7 @@ export type Scalar = "bool" | "i8" | "u8" | "i16" | "u16" | "i32" | "u32" | "i64
 /** i8, u8, i16 and u16 exist only as lanes of vectors (16 or 8 of them). */
 export interface Type { readonly scalar: Scalar; readonly lanes: 1 | 2 | 4 | 8 | 16 }
 
-/** A loop variable. Its identity is the object; `name` is for printing. `extent` is its naive trip count. */
+/** A loop variable. Its identity is the object; `name` is for printing. Its values are at least 0 and below `extent`. */
 export interface Axis { readonly name: string; readonly extent: Dim }
 
 /** A region of memory a kernel reads or writes, addressed by logical indices. Identity is the object. */

@@ -115,7 +115,7 @@ export function numberBinary(op: BinaryOp, s: NumberScalar): (a: number, b: numb
     case "max": return Math.max;
     case "pmin": return (a, b) => (b < a ? b : a);
     case "pmax": return (a, b) => (a < b ? b : a);
-    case "pow": return float ? (a, b) => round(a ** b) : (a, b) => round(Number(BigInt.asIntN(32, integerPower(BigInt(a), BigInt(b)))));
+    case "pow": return float ? (a, b) => round(floatPower(a, b)) : (a, b) => round(Number(BigInt.asIntN(32, integerPower(BigInt(a), BigInt(b)))));
     case "and": return (a, b) => round(a & b);
     case "or": return (a, b) => round(a | b);
     case "xor": return (a, b) => round(a ^ b);
@@ -163,6 +163,9 @@ export function wideBinary(op: BinaryOp, s: WideScalar): (a: bigint, b: bigint) 
     default: return invariant(false, `${op} of ${s} is a comparison`) as never;
   }
 }
+
+/** C's pow, which differs from JavaScript's where the base is ±1. */
+const floatPower = (a: number, b: number): number => (a === 1 || (a === -1 && (b === Infinity || b === -Infinity)) ? 1 : a ** b);
 
 /** aᵇ modulo 2⁶⁴. A negative exponent gives 0, except that 1⁻ⁿ is 1 and (−1)⁻ⁿ is ±1. */
 function integerPower(a: bigint, b: bigint): bigint {
