@@ -7,12 +7,13 @@
  * polynomial for small arguments, 1 - 2/(e^2x + 1) else. erf: after N. Juffa, a polynomial for small arguments,
  * 1 - exp(polynomial) else.
  */
-import { add, binary, bitcast, constant, mul, select, sub, unary, div, type Expr, type Type } from "../kernel/expr.ts";
+import { add, binary, bitcast, constant, i32, mul, select, sub, unary, div, type Expr, type Type } from "../kernel/expr.ts";
 
 const f = (value: number, like: Expr): Expr => constant(Math.fround(value), like.type);
 const word = (like: Expr): Type => ({ scalar: "i32", lanes: like.type.lanes });
 const int = (value: number, like: Expr): Expr => constant(value, word(like));
-const shift = (op: "shl" | "shr", a: Expr, by: number): Expr => binary(op, a, constant(by, a.type));
+/** Every lane shifted by the same constant. */
+export const shift = (op: "shl" | "shr", a: Expr, by: number): Expr => ({ kind: "binary", op, a, b: constant(by, i32), type: a.type });
 
 /** c[0]·xⁿ + … + c[n]. */
 export function horner(x: Expr, coefficients: readonly number[]): Expr {
@@ -70,7 +71,7 @@ export function tanhF32(x: Expr): Expr {
   const twice = binary("pmin", add(a, a), f(18.2, x));
   const { value, exponent } = expParts(twice);
   const large = sub(f(1, x), div(f(2, x), add(mul(value, powerOfTwo(exponent, x)), f(1, x))));
-  return select(binary("lt", a, f(0.625, x)), small, withSignOf(large, x));
+  return withSignOf(select(binary("lt", a, f(0.625, x)), small, large), x);
 }
 
 const erfSmall = [-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1];
@@ -84,7 +85,7 @@ export function erfF32(x: Expr): Expr {
   return select(binary("gt", a, f(0.927734375, x)), withSignOf(large, x), small);
 }
 
-/** A value that is not negative, with the sign of x; NaN where `value` is. */
+/** A value that is not negative, or has the sign of x already, with the sign of x; NaN where `value` is. */
 function withSignOf(value: Expr, x: Expr): Expr {
   return bitcast(binary("or", bitcast(value, word(x)), binary("and", bitcast(x, word(x)), int(-(2 ** 31), x))), x.type);
 }

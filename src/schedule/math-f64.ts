@@ -118,7 +118,7 @@ export function asinhF64(x: Expr): Expr {
 }
 export function acoshF64(x: Expr): Expr {
   const t = sub(x, c(1));
-  return select(lt(x, 2 ** 28), log1p(add(t, unary("sqrt", add(add(t, t), mul(t, t))))), add(logF64(x), c(Math.LN2)));
+  return select(lt(x, 1), c(NaN), select(lt(x, 2 ** 28), log1p(add(t, unary("sqrt", add(add(t, t), mul(t, t))))), add(logF64(x), c(Math.LN2))));
 }
 export function atanhF64(x: Expr): Expr {
   const a = abs(x);

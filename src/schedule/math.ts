@@ -2,7 +2,7 @@
  * Replaces operations that no instruction does by arithmetic: elementary functions (math-f32.ts, math-f64.ts), powers,
  * remainders of floats, and operations that vectors lack, which are done lane by lane.
  */
-import { binary, cast, constant, div, mul, select, unary, type BinaryOp, type Expr, type Scalar, type Type, type UnaryOp } from "../kernel/expr.ts";
+import { binary, cast, constant, div, i32, mul, select, unary, type BinaryOp, type Expr, type Scalar, type Type, type UnaryOp } from "../kernel/expr.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import { mapExpr, mapStmtExprs } from "../kernel/traverse.ts";
 import { acoshF64, acosF64, asinF64, asinhF64, atanF64, atanhF64, cosF64, coshF64, erfF64, expF64, logF64, powF64, remF64, sinF64, sinhF64, tanF64, tanhF64 } from "./math-f64.ts";
@@ -67,7 +67,11 @@ function legalBinary(e: Expr, op: BinaryOp, a: Expr, b: Expr): Expr {
   if (op === "pow") return float ? floatPower(a, b) : byLanes(type, [a, b], ([x, y]) => integerPower(x ?? a, y ?? b));
   if (op === "rem" && float) return byLanes(type, [a, b], ([x, y]) => cast(remF64(cast(x ?? a, "f64"), cast(y ?? b, "f64")), type.scalar));
   if ((op === "div" || op === "rem") && !float && type.lanes > 1) return byLanes(type, [a, b], ([x, y]) => binary(op, x ?? a, y ?? b));
-  if ((op === "shl" || op === "shr") && type.lanes > 1 && b.type.lanes > 1 && b.kind !== "const" && b.kind !== "splat") return byLanes(type, [a, b], ([x, y]) => binary(op, x ?? a, y ?? b));
+  if ((op === "shl" || op === "shr") && b.type.lanes > 1) {
+    if (b.kind === "const") return { kind: "binary", op, a, b: constant(Number(b.value), i32), type };
+    if (b.kind === "splat" && b.type.scalar === "i32") return { kind: "binary", op, a, b: b.a, type };
+    return byLanes(type, [a, b], ([x, y]) => binary(op, x ?? a, y ?? b));
+  }
   return e;
 }
 

@@ -3,9 +3,10 @@
  * and vectors, rounding to nearest even with NaN made canonical (core/float16.ts gives the same bits).
  */
 import { binary, bitcast, constant, select, type Expr, type Type } from "../kernel/expr.ts";
+import { shift } from "./math-f32.ts";
 
 const shaped = (scalar: "f32" | "i32", like: Type): Type => ({ scalar, lanes: like.lanes });
-const op = (name: "and" | "or" | "shl" | "shr" | "add" | "sub", a: Expr, b: number): Expr => binary(name, a, constant(b, a.type));
+const op = (name: "and" | "or" | "shl" | "shr" | "add" | "sub", a: Expr, b: number): Expr => (name === "shl" || name === "shr" ? shift(name, a, b) : binary(name, a, constant(b, a.type)));
 
 /** float32 from the 16 bits of a float16 held in an i32. */
 export function decodeFloat16(bits: Expr): Expr {

@@ -235,14 +235,11 @@ export class ExprEmitter {
       return;
     }
     this.emit(e.b);
-    if (t.scalar === "bool" && op === "eq") { f.op("v128.xor"); f.op("v128.not"); return; }
     f.op(vectorName(op, t, shape));
   }
   private shiftCount(e: Expr): void {
-    if (e.type.lanes === 1) this.emit(e);
-    else if (e.kind === "const") this.f.constant("i32", Number(e.value));
-    else if (e.kind === "splat") this.emit(e.a);
-    else invariant(false, "a vector is shifted by one count for all lanes");
+    invariant(e.type.lanes === 1, "a vector is shifted by one count for all lanes");
+    this.emit(e);
   }
 
   private select(e: Typed<"select">): void {
@@ -436,6 +433,7 @@ function vectorName(op: BinaryOp, t: Type, shape: string): string {
   const float = isFloating(t.scalar), sign = float ? "" : isUnsigned(t.scalar) ? "_u" : "_s";
   switch (op) {
     case "and": case "or": case "xor": return `v128.${op}`;
+    case "eq": return `${shape}.eq`;
     case "ne": return t.scalar === "bool" ? "v128.xor" : `${shape}.ne`;
     case "lt": case "le": case "gt": case "ge": return `${shape}.${op}${sign}`;
     case "pmin": case "pmax": return float ? `${shape}.${op}` : `${shape}.${op.slice(1)}${sign}`;
