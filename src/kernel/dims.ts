@@ -2,23 +2,17 @@
 import { isSymbolic, type Dim, type SymbolicDim } from "../core/dim.ts";
 import type { Expr } from "./expr.ts";
 import type { Stmt } from "./stmt.ts";
-import { bodiesOf, expressionsOf, operandsOf } from "./traverse.ts";
+import { expressionsOf, visitExpr, visitStmt } from "./traverse.ts";
 
 /** Symbolic dims that `body` reads through `dim` expressions and the extents of its reductions, in order of appearance. */
 export function dimsOfBody(body: Stmt, into: Map<string, SymbolicDim> = new Map()): Map<string, SymbolicDim> {
   const seen = new Set<Expr>();
   const note = (d: Dim): void => { if (isSymbolic(d) && !into.has(d.key)) into.set(d.key, d); };
-  const expression = (e: Expr): void => {
-    if (seen.has(e)) return;
-    seen.add(e);
-    if (e.kind === "dim") note(e.dim);
-    if (e.kind === "reduce") e.axes.forEach((a) => note(a.extent));
-    operandsOf(e).forEach(expression);
-  };
-  const statement = (s: Stmt): void => {
-    expressionsOf(s).forEach(expression);
-    bodiesOf(s).forEach(statement);
-  };
-  statement(body);
+  visitStmt(body, (s) => {
+    for (const root of expressionsOf(s)) visitExpr(root, (e) => {
+      if (e.kind === "dim") note(e.dim);
+      if (e.kind === "reduce") e.axes.forEach((a) => note(a.extent));
+    }, seen);
+  });
   return into;
 }
