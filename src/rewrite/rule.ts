@@ -67,6 +67,8 @@ export interface RuleSpec<B extends object> {
   readonly stage?: Stage;
   /** An operator, or alternatives (`anyOf`) that are operators. The root's first output is what is replaced. */
   readonly match: Pattern<B>;
+  /** Operators without one of which an attempt is no near miss, where the rest of the pattern is commonplace. */
+  readonly hallmarks?: readonly OpDef[];
   /** Checked in order after the match; the first refusal is reported. */
   readonly where?: readonly Guard<B>[];
   readonly numerics: Numerics;

@@ -11,7 +11,7 @@ import { constant, op, optionalInput, value, type ConstantValue, type OpPattern 
 import { isRefusal, refuse, type Editor } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
 import type { Affine, Channels } from "./affine.ts";
-import { roundOnce, scaled } from "./folded-tensor.ts";
+import { oneChannel, roundOnce, scaled, type ChannelMap } from "./folded-tensor.ts";
 
 export interface Operands {
   readonly x: Value;
@@ -35,10 +35,10 @@ const biased = (of: OpDef): OpPattern<Operands> =>
 const isIdentity = (factors: Float64Array): boolean => factors.every((f) => f === 1);
 
 /** Weights scaled by output channel; the same value where all factors are 1. */
-function scaleWeight({ weight, anchor }: Operands, { scale }: Affine, channelOf: (i: number) => number, edit: Editor): (() => Value) | Refusal {
+function scaleWeight({ weight, anchor }: Operands, { scale }: Affine, channels: ChannelMap, edit: Editor): (() => Value) | Refusal {
   if (isIdentity(scale)) return () => weight;
   const { dtype, dims } = weight.constant;
-  const folded = roundOnce(`the weight of '${anchor.name}'`, dtype, dims, scaled(weight.constant, scale, channelOf), channelOf);
+  const folded = roundOnce(`the weight of '${anchor.name}'`, dtype, dims, scaled(weight.constant, scale, channels), channels);
   return isRefusal(folded) ? folded : () => edit.constant(folded, `${weight.name}_folded`);
 }
 
@@ -46,16 +46,16 @@ function scaleWeight({ weight, anchor }: Operands, { scale }: Affine, channelOf:
 function foldBias({ bias, weight, anchor }: Operands, { scale, shift }: Affine): Tensor | Refusal {
   const before = bias && toNumbers(bias.constant);
   const values = Float64Array.from(scale, (s, c) => s * (before?.[c] ?? 0) + (shift[c] ?? 0));
-  return roundOnce(`the bias of '${anchor.name}'`, weight.constant.dtype, [values.length], values, () => 0);
+  return roundOnce(`the bias of '${anchor.name}'`, weight.constant.dtype, [values.length], values, oneChannel);
 }
 
-function convolution(of: OpDef, channelsIn: (weight: Tensor, groups: number) => { count: number; channelOf: (i: number) => number }, samples: Contraction["samples"]): Contraction {
-  const layout = (m: Operands): ReturnType<typeof channelsIn> => channelsIn(m.weight.constant, Number(m.anchor.attributes["group"]));
+function convolution(of: OpDef, channelsIn: (weight: Tensor, groups: number) => ChannelMap, samples: Contraction["samples"]): Contraction {
+  const layout = (m: Operands): ChannelMap => channelsIn(m.weight.constant, Number(m.anchor.attributes["group"]));
   return {
     op: of, pattern: biased(of), samples,
     channels: (m) => ({ axis: 1, count: layout(m).count }),
     fold(m, affine, edit) {
-      const weight = scaleWeight(m, affine, layout(m).channelOf, edit);
+      const weight = scaleWeight(m, affine, layout(m), edit);
       if (isRefusal(weight)) return weight;
       const bias = foldBias(m, affine);
       if (isRefusal(bias)) return bias;
@@ -66,7 +66,7 @@ function convolution(of: OpDef, channelsIn: (weight: Tensor, groups: number) => 
 
 export const intoConv: Contraction = convolution(Conv, ({ dims }) => {
   const count = dims[0] ?? 1, perChannel = sizeOf(dims) / count;
-  return { count, channelOf: (i) => Math.floor(i / perChannel) };
+  return { count, of: (i) => Math.floor(i / perChannel) };
 }, [
   (b) => b.add(Conv, [b.input("x", [2, 3, 7, 6]), b.random([4, 3, 3, 3]), b.random([4])], { pads: [1, 1, 1, 1] }, "conv"),
   (b) => b.add(Conv, [b.input("x", ["batch", 4, 5, 5]), b.random([6, 2, 3, 3])], { group: 2, strides: [2, 2] }, "conv"),
@@ -76,7 +76,7 @@ export const intoConv: Contraction = convolution(Conv, ({ dims }) => {
 export const intoConvTranspose: Contraction = convolution(ConvTranspose, ({ dims }, groups) => {
   const [inputs = 1, perGroup = 1] = dims, taps = sizeOf(dims.slice(2));
   const inputsPerGroup = inputs / groups;
-  return { count: perGroup * groups, channelOf: (i) => Math.floor(i / (taps * perGroup) / inputsPerGroup) * perGroup + Math.floor(i / taps) % perGroup };
+  return { count: perGroup * groups, of: (i) => Math.floor(i / (taps * perGroup) / inputsPerGroup) * perGroup + Math.floor(i / taps) % perGroup };
 }, [
   (b) => b.add(ConvTranspose, [b.input("x", [2, 3, 4, 5]), b.random([3, 4, 3, 3]), b.random([4])], { strides: [2, 2] }, "deconv"),
   (b) => b.add(ConvTranspose, [b.input("x", [1, 4, 5, 4]), b.random([4, 3, 2, 2])], { group: 2, pads: [1, 0, 0, 1] }, "deconv"),
@@ -89,7 +89,7 @@ export const intoGemm: Contraction = {
   fold(m, affine, edit) {
     const { dims } = m.weight.constant;
     const count = affine.scale.length, transposed = Boolean(m.anchor.attributes["transB"]);
-    const weight = scaleWeight(m, affine, (i) => (transposed ? Math.floor(i / (dims[1] ?? 1)) : i % count), edit);
+    const weight = scaleWeight(m, affine, { count, of: (i) => (transposed ? Math.floor(i / (dims[1] ?? 1)) : i % count) }, edit);
     if (isRefusal(weight)) return weight;
     const bias = gemmBias(m, affine);
     if (isRefusal(bias)) return bias;
@@ -111,7 +111,7 @@ function gemmBias({ bias, weight, anchor }: Operands, { scale, shift }: Affine):
     const row = Math.floor(i / count), column = i % count;
     return (scale[column] ?? 1) * beta * (before[row * columns + (columns === 1 ? 0 : column)] ?? 0) + (shift[column] ?? 0);
   });
-  return roundOnce(`the bias of '${anchor.name}'`, weight.constant.dtype, rows === 1 ? [count] : [rows, count], values, () => 0);
+  return roundOnce(`the bias of '${anchor.name}'`, weight.constant.dtype, rows === 1 ? [count] : [rows, count], values, oneChannel);
 }
 
 /** MatMul by a constant matrix: channels are the columns. With a shift it becomes Gemm, where the rank allows. */
@@ -121,7 +121,7 @@ export const intoMatMul: Contraction = {
   channels: ({ weight, anchor }) => ({ axis: (anchor.outputs[0]?.type.shape.length ?? 1) - 1, count: weight.constant.dims[1] ?? 1 }),
   fold(m, affine, edit) {
     const count = affine.scale.length;
-    const weight = scaleWeight(m, affine, (i) => i % count, edit);
+    const weight = scaleWeight(m, affine, { count, of: (i) => i % count }, edit);
     if (isRefusal(weight)) return weight;
     const { name } = m.anchor;
     if (affine.shift.every((t) => t === 0)) return edit.insert(MatMul, [m.x, weight()], {}, { name });

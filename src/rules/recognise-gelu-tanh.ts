@@ -33,6 +33,7 @@ export const recogniseGeluTanh = defineRule({
     commuted(Mul, [x(), times(gate(), 0.5)]),
     commuted(Mul, [times(x(), 0.5), gate()]),
   ),
+  hallmarks: [Tanh],
   numerics: reassociates(3e-5),
   rewrite: (m, edit) => edit.insert(Gelu, [m.x], { approximate: "tanh" }),
   example: build(byPower),

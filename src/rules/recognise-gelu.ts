@@ -25,6 +25,7 @@ export const recogniseGelu = defineRule({
     commuted(Mul, [x(), times(gate(), 0.5)]),
     commuted(Mul, [times(x(), 0.5), gate()]),
   ),
+  hallmarks: [Erf],
   numerics: reassociates(2e-5),
   rewrite: (m, edit) => edit.insert(Gelu, [m.x]),
   example: build((b, v, g) => b.add(Mul, [b.add(Mul, [v, g]), 0.5])),

@@ -19,6 +19,7 @@ export const recogniseHardSigmoid = defineRule({
     op(Clip, [commuted(Add, [commuted(Mul, [value("x"), scalar("alpha")]), scalar("beta")]), literal(0), literal(1)]),
     times(clippedToSix(value("x")), 1 / 6),
   ),
+  hallmarks: [Clip],
   numerics: reassociates(3e-5),
   rewrite: ({ x, alpha, beta }, edit) =>
     edit.insert(HardSigmoid, [x], { alpha: alpha ? numberIn(alpha) : Math.fround(1 / 6), beta: beta ? numberIn(beta) : 0.5 }),

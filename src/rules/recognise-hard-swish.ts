@@ -26,6 +26,7 @@ export const recogniseHardSwish = defineRule({
     commuted(Mul, [times(x(), 1 / 6), clippedToSix(x())]),
     commuted(Mul, [x(), gate]),
   ),
+  hallmarks: [Clip, HardSigmoid],
   numerics: reassociates(3e-5),
   rewrite: (m, edit) => edit.insert(HardSwish, [m.x]),
   example: build((b, v, clipped) => b.add(Div, [b.add(Mul, [v, clipped]), 6])),
