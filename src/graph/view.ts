@@ -3,7 +3,7 @@
  * address that is a sum of multiples of the result's indices. Found from the node's lowering, so Reshape, Transpose,
  * Slice, Split, Squeeze, Expand and a Gather of one index need no rules of their own.
  */
-import { dimAdd, dimEqual, dimMul, type Dim } from "../core/dim.ts";
+import { dimAdd, dimEqual, dimMul, dimProduct, type Dim } from "../core/dim.ts";
 import { axisOf, constant, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { Layout } from "../kernel/kernel.ts";
 import { linearAddress, ExprTable } from "../kernel/share.ts";
@@ -43,6 +43,35 @@ export function viewLayout(view: View, shape: readonly Dim[], layout: Layout): L
     out.unshift(axis ? strides.get(axis) ?? 0 : dimMul(out[0] ?? 1, shape[d + 1] ?? 1));
   }
   return { strides: out, offset: address.constant };
+}
+
+/** Where the source lies when the result lies at `layout`; undefined when its strides cannot say it, or elements are left out. */
+export function invertView(view: View, shape: readonly Dim[], layout: Layout): Layout | undefined {
+  const strides: Dim[] = [];
+  const sizes = view.source.type.shape;
+  for (let d = sizes.length - 1; d >= 0; d--) {
+    const index = view.indices[d];
+    const origin = index && axisOfIndex(view.table, index);
+    const at = origin && view.axes.findIndex((a) => a === origin.axis);
+    if (sizes[d] !== 1 && (!origin || at === undefined || at < 0)) return undefined;
+    strides.unshift(sizes[d] === 1 || !origin ? dimMul(strides[0] ?? 1, sizes[d + 1] ?? 1) : dimMul(layout.strides[at ?? 0] ?? 0, origin.multiple));
+  }
+  const whole = dimEqual(dimProduct(sizes), dimProduct(shape));
+  const inverse = { strides, offset: layout.offset };
+  const back = whole ? viewLayout(view, shape, inverse) : undefined;
+  const same = back && dimEqual(back.offset, layout.offset) && shape.every((size, d) => size === 1 || dimEqual(back.strides[d] ?? 0, layout.strides[d] ?? 0));
+  return same ? inverse : undefined;
+}
+/** The axis whose steps an index follows, and how many of them make one step of the index. */
+function axisOfIndex(table: ExprTable, index: Expr): { readonly axis: Axis; readonly multiple: Dim } | undefined {
+  if (index.kind === "axis") return { axis: index.axis, multiple: 1 };
+  if (index.kind === "binary" && (index.op === "div" || index.op === "rem")) {
+    const by = table.linear(index.b);
+    const inner = by.terms.length === 0 ? axisOfIndex(table, index.a) : undefined;
+    return inner && { axis: inner.axis, multiple: index.op === "rem" ? inner.multiple : dimMul(inner.multiple, by.constant) };
+  }
+  const unit = table.linear(index).terms.find((t) => t.coefficient === 1);
+  return unit && unit.atom !== index ? axisOfIndex(table, unit.atom) : undefined;
 }
 
 /** A result that is its inputs side by side along one axis. */

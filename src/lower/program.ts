@@ -23,7 +23,7 @@ export function lowerProgram(graph: Graph, regions: readonly Region[]): Program 
 class ProgramLowering {
   readonly #graph: Graph;
   readonly #regions: readonly Region[];
-  readonly #places: Places;
+  readonly #places = new Places();
   /** Buffers that stand for no value: copies and working memory. */
   readonly #extra = new Map<Buffer, Placement>();
   /** Views whose memory could not say them. */
@@ -33,7 +33,6 @@ class ProgramLowering {
   constructor(graph: Graph, regions: readonly Region[]) {
     this.#graph = graph;
     this.#regions = regions;
-    this.#places = new Places(new Set(allRegions(regions).filter((r) => r.execution === "host").flatMap((r) => r.outputs)));
   }
 
   program(): Program {

@@ -4,16 +4,17 @@
  * effects, host operators and control flow stand alone; views cost nothing. The graph is not changed.
  */
 import { invariant } from "../core/assert.ts";
+import { hasKernel } from "../graph/has-kernel.ts";
 import { subgraphs, type Graph, type Node } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
-import { concatenationOf, viewOf } from "../graph/view.ts";
+import { SharedMemory } from "../graph/shared-memory.ts";
 import type { Site } from "../rewrite/site.ts";
 import { growAnchored } from "./grow-anchored.ts";
 import { Groups, type Group } from "./groups.ts";
 import { isFree, mergeElements } from "./merge-elements.ts";
 import { PartitionContext, type PartitionOptions } from "./partition-context.ts";
 import { firedSite } from "./partition-sites.ts";
-import { hasKernel, regionOf } from "./region-of.ts";
+import { regionOf } from "./region-of.ts";
 
 export type { PartitionOptions } from "./partition-context.ts";
 export interface Partition {
@@ -27,7 +28,8 @@ export function partition(graph: Graph, options: PartitionOptions): Partition {
   const cycle = graph.sort();
   invariant(!cycle, `the graph has a cycle: ${cycle?.join(", ")}`);
   const groups = new Groups(graph);
-  for (const node of graph.nodes) place(node, groups);
+  const memory = new SharedMemory();
+  for (const node of graph.nodes) place(node, groups, memory);
   const context = new PartitionContext(options, groups);
   if (options.fusion) {
     growAnchored(groups, context);
@@ -42,24 +44,16 @@ export function partition(graph: Graph, options: PartitionOptions): Partition {
   return { regions, sites: [...sites, ...context.refusals] };
 }
 
-function place(node: Node, groups: Groups): void {
+function place(node: Node, groups: Groups, memory: SharedMemory): void {
   if (subgraphs(node).length || !hasKernel(node)) groups.add(node, "alone");
-  else if (isView(node)) groups.add(node, "view");
+  else if (looksOnly(node) && memory.add(node)) groups.add(node, "view");
   else if (node.op.anchor) groups.add(node, node.outputs.length === 1 ? "anchored" : "alone", node);
   else if (node.op.whole) groups.add(node, "alone", node);
   else groups.add(node, isFree(node) ? "free" : "alone");
 }
 
-/** A node whose results are memory that is there already, or whose inputs can be written where the result lies. */
-function isView(node: Node): boolean {
-  const { fusionKind } = node.op;
-  if (fusionKind !== "injective" && fusionKind !== "broadcast" && fusionKind !== "elementwise") return false;
-  if (node.outputs.every((_, i) => viewOf(node, i))) return true;
-  const parts = concatenationOf(node)?.parts;
-  return parts !== undefined && parts.every(({ source }, i) => source.producer !== undefined && source.producer.node.graph === node.graph && hasKernel(source.producer.node)
-    && !viewOf(source.producer.node, source.producer.index) && source.resultOf.length === 0 && parts.findIndex((p) => p.source === source) === i
-    && source.uses.every((u) => u.node === node || !concatenationOf(u.node)));
-}
+/** Whether a node could be a view or a concatenation; nothing else is worth asking. */
+const looksOnly = ({ op }: Node): boolean => op.fusionKind === "injective" || op.fusionKind === "broadcast" || op.fusionKind === "elementwise";
 
 function finish(group: Group, groups: Groups, context: PartitionContext, options: PartitionOptions): { readonly region: Region; readonly inner: readonly Site[] } {
   const nodes = groups.ordered(group.nodes);

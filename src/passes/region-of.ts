@@ -1,16 +1,6 @@
-/** Regions from sets of nodes: how a node runs, what a region reads and what it must store. */
+/** Regions from sets of nodes: what a region reads and what it must store. */
 import { captures, subgraphs, type Node, type Value } from "../graph/graph.ts";
-import { attributesOf, lowerContext } from "../graph/elements.ts";
-import { named } from "../graph/op.ts";
 import type { Region } from "../graph/region.ts";
-
-/** Whether generated code can compute the node. */
-export function hasKernel(node: Node): boolean {
-  const { op } = node;
-  if (!op.lower && !op.anchor && !op.whole) return false;
-  if ([...node.inputs, ...node.outputs].some((v) => v?.type.dtype === "string")) return false;
-  return op.lowerable?.(named(op, node.inputs.map((v) => v?.type)), attributesOf(node), lowerContext(node)) ?? true;
-}
 
 /** Values that something outside `nodes` reads, or that a graph returns. */
 export function storedValues(nodes: ReadonlySet<Node>): Value[] {
