@@ -1,0 +1,35 @@
+/** Factors of a convolution's input channels, moved into its weights. */
+import { sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
+import type { Node } from "../graph/graph.ts";
+import type { ConstantValue } from "../rewrite/pattern.ts";
+import { isRefusal } from "../rewrite/rule.ts";
+import type { Refusal } from "../rewrite/site.ts";
+import { roundOnce } from "./folded-tensor.ts";
+
+export interface ScaledWeight {
+  readonly tensor: Tensor;
+  /** Output channels. */
+  readonly count: number;
+  /** For each output channel: bias + Σ weight · shift of its input channels (by the weights before scaling). */
+  sums(shift: Float64Array, bias: ArrayLike<number> | undefined): Float64Array;
+}
+
+/** Weights [M, C/groups, kernel…] of a Conv, times `scale` of each of its C input channels. */
+export function scaleInputs(weight: ConstantValue, conv: Node, scale: Float64Array): ScaledWeight | Refusal {
+  const { dims, dtype } = weight.constant;
+  const [count = 1, perGroup = 1] = dims, taps = sizeOf(dims.slice(2)), filters = count / Number(conv.attributes["group"]);
+  const values = toNumbers(weight.constant);
+  const outputOf = (i: number): number => Math.floor(i / (taps * perGroup));
+  const inputOf = (i: number): number => Math.floor(outputOf(i) / filters) * perGroup + (Math.floor(i / taps) % perGroup);
+  const folded = Float64Array.from({ length: values.length }, (_, i) => (values[i] ?? 0) * (scale[inputOf(i)] ?? 1));
+  const tensor = roundOnce(`the weight of '${conv.name}'`, dtype, dims, folded, { count, of: outputOf });
+  if (isRefusal(tensor)) return tensor;
+  return {
+    tensor, count,
+    sums(shift, bias) {
+      const out = Float64Array.from({ length: count }, (_, m) => bias?.[m] ?? 0);
+      for (let i = 0; i < values.length; i++) out[outputOf(i)] = (out[outputOf(i)] ?? 0) + (values[i] ?? 0) * (shift[inputOf(i)] ?? 0);
+      return out;
+    },
+  };
+}
