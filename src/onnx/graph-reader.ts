@@ -13,9 +13,10 @@ import { attributeKind, readAttribute } from "./attribute-proto.ts";
 import { readConstant } from "./constant-node.ts";
 import type { ExternalFiles } from "./external-data.ts";
 import { domainOf, readOpsets, type Operators, type Opsets } from "./operators.ts";
-import { nameNodes, orderNodes, type NamedNode } from "./order.ts";
+import { nameNodes, orderNodes, subgraphProtos, type NamedNode } from "./order.ts";
 import { AttributeProto_AttributeType as Kind, type AttributeProto, type FunctionProto, type GraphProto } from "./schema/onnx_pb.ts";
 import { readSubgraphs } from "./subgraph-reader.ts";
+import type { Assumptions } from "./assumptions.ts";
 import type { Symbols } from "./symbols.ts";
 import { readTensor } from "./tensor-proto.ts";
 
@@ -29,6 +30,8 @@ export interface ReadState {
   /** Names of nodes so far, with the types the file gives them. */
   readonly nodeTypes: Map<string, string>;
   readonly warnings: Diagnostic[];
+  /** Conditions over sizes that are taken to hold (or not), by key; those a branch was chosen by are noted. */
+  readonly assumptions: Assumptions;
 }
 
 /** Values by the names a file uses for them; names of subgraphs hide those around them. */
@@ -52,8 +55,10 @@ export interface Body {
   readonly references: ReadonlyMap<string, GivenAttribute>;
   /** Inputs of the function that the call leaves out. */
   readonly absent: ReadonlySet<string>;
-  /** Names that results of a function's body have outside. */
+  /** Names that results of a function's body or of a branch have outside. */
   readonly resultNames: ReadonlyMap<string, string>;
+  /** Whether this is anything but the main graph's own nodes: then names give way to the main graph's. */
+  readonly nested: boolean;
 }
 
 /** An attribute under its name, where it was written. */
@@ -92,12 +97,17 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
 
   const inputs = withoutTrailing(proto.input.map((n) => (body.absent.has(n) ? "" : n)));
   const outputs = withoutTrailing(proto.output);
+  const isIf = proto.opType === "If" && domainOf(proto.domain) === "";
+  const condition = isIf && inputs[0] !== undefined ? valueOf(inputs[0], body, name) : undefined;
+  const taken = condition && state.assumptions.decide(condition);
+  if (taken !== undefined) return readBranches(attributes, taken, outputs, name, body, state);
   const written: Record<string, AttributeValue> = {};
   for (const a of attributes) if (!isGraph(a.proto)) written[a.name] = readAttribute(a.proto, state.files, { node: name });
   const graphs = attributes.filter((a) => isGraph(a.proto));
   Object.assign(written, readSubgraphs(proto.opType, name, inputs.map((n) => (n === "" ? undefined : valueOf(n, body, name))), written,
     graphs.map((a) => ({ name: a.name, proto: present(a.proto.g, "a graph attribute's graph"), body: { ...a.body, graph: body.graph } })), state));
 
+  if (condition) state.assumptions.checkRanks(condition, Object.values(written).filter((a) => a instanceof Graph), name);
   const spelling = respell({
     type: proto.opType, domain: domainOf(proto.domain), attributes: written,
     inputs: inputs.map((n) => (n === "" ? undefined : spelledInput(n, valueOf(n, body, name)))),
@@ -114,6 +124,27 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
     outputNames: outputs.map((n) => (n === "" ? undefined : displayName(n, body, state))),
   });
   outputs.forEach((n, i) => { if (n !== "") body.scope.set(n, present(made.outputs[i], "an output")); });
+}
+
+/** Reads the branch that an If takes in the place of the If; of the other one only names are kept. */
+function readBranches(branches: readonly GivenAttribute[], taken: boolean, outputs: readonly string[], name: string, body: Body, state: ReadState): void {
+  for (const branch of branches) {
+    const graph = branch.proto.g;
+    if (!graph) continue;
+    if (branch.name !== (taken ? "then_branch" : "else_branch")) { noteUnread(graph, branch.body, state); continue; }
+    const resultNames = new Map(graph.output.flatMap((v, i): [string, string][] => { const outside = outputs[i]; return outside ? [[v.name, displayName(outside, body, state)]] : []; }));
+    const inner: Body = { ...branch.body, graph: body.graph, scope: new Scope(branch.body.scope), resultNames, nested: true };
+    readInitializers(graph, inner, state);
+    readNodes(nameNodes(graph.node), inner, state);
+    graph.output.forEach((v, i) => { const outside = outputs[i]; if (outside) body.scope.set(outside, valueOf(v.name, inner, name)); });
+  }
+}
+
+function noteUnread(graph: GraphProto, body: Body, state: ReadState): void {
+  for (const node of nameNodes(graph.node)) {
+    nodeName(node, node.proto.opType, body, state);
+    for (const inner of subgraphProtos(node.proto.attribute)) noteUnread(inner, body, state);
+  }
 }
 
 /** Replaces a call by the function's body. */
@@ -134,7 +165,7 @@ function readCall(node: NamedNode, callee: FunctionProto, body: Body, state: Rea
     const actual = proto.output[i];
     if (actual !== undefined && actual !== "") resultNames.set(formal, displayName(actual, body, state));
   });
-  const inner: Body = { graph: body.graph, scope, opsets: readOpsets(callee.opsetImport), prefix, references, absent, resultNames };
+  const inner: Body = { graph: body.graph, scope, opsets: readOpsets(callee.opsetImport), prefix, references, absent, resultNames, nested: true };
   readNodes(nameNodes(callee.node), inner, state);
   callee.output.forEach((formal, i) => {
     const actual = proto.output[i];
@@ -184,7 +215,7 @@ export function displayName(name: string, body: Body, state: ReadState): string 
   const outside = body.resultNames.get(name);
   if (outside !== undefined) return outside;
   const own = body.prefix + name;
-  return (body.prefix !== "" || body.graph.parent) && state.mainNames.has(own) ? `${body.graph.name}/${own}` : own;
+  return body.nested && state.mainNames.has(own) ? `${body.graph.name}/${own}` : own;
 }
 
 function nodeName(node: NamedNode, type: string, body: Body, state: ReadState): string {

@@ -9,6 +9,7 @@ import { dimEqual, formatShape, isSymbolic, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import type { OpDef } from "../graph/op.ts";
+import { explore, type Assumptions, type SizeCondition } from "./assumptions.ts";
 import { decodeModel } from "./decode.ts";
 import { ExternalFiles, type ExternalData } from "./external-data.ts";
 import { readInitializers, readNodes, Scope, valueOf, type Body, type ReadState } from "./graph-reader.ts";
@@ -31,31 +32,55 @@ export interface ReadOptions {
   readonly inputShapes?: Readonly<Record<string, readonly (number | undefined)[]>>;
 }
 
-export interface ReadModel { readonly graph: Graph; readonly info: ModelInfo }
+export interface ReadModel {
+  readonly graph: Graph;
+  readonly info: ModelInfo;
+  /** What must hold of the sizes for the graph to be the model's; empty for most models. */
+  readonly conditions: readonly SizeCondition[];
+}
 
 /** Initializers are constants in files older than this, although they are listed as inputs. */
 const overridableSince = 4n;
 
 /**
  * Reads a model with the given operators. Fails with OF20xx: all unknown operators and opsets in one error, else the
- * first thing that is wrong; or with OF3xxx where an operator's types do not fit.
+ * first thing that is wrong; with OF3xxx where an operator's types do not fit; or with OF2090 where the model computes
+ * different things for different sizes.
  */
 export function readModel(source: ModelSource, operators: readonly OpDef[], options: ReadOptions = {}): ReadModel {
+  const [first, second] = readVariants(source, operators, options);
+  if (second) fail("OF2090", `the model takes different paths for different sizes, as at '${second.conditions.at(-1)?.node ?? ""}'`, { hint: "give the shapes of its inputs when compiling" });
+  return present(first, "a variant of the model");
+}
+
+/**
+ * The model's graphs, one for each combination of conditions over sizes that leads to other ranks; a combination under
+ * which some operator's types do not fit is none. Nearly always there is one, without conditions.
+ */
+export function readVariants(source: ModelSource, operators: readonly OpDef[], options: ReadOptions = {}): readonly ReadModel[] {
   const { model, externalData } = source instanceof Uint8Array ? { model: source, externalData: undefined } : source;
   const proto = decodeModel(model);
   const known = new Operators(operators, proto.functions);
   const { nodes } = checkOperators(proto, known);
+  const files = new ExternalFiles(externalData);
+  return explore((assumptions) => readUnder(proto, { nodes, operators: known, files, options }, assumptions));
+}
+
+interface Reading { readonly nodes: number; readonly operators: Operators; readonly files: ExternalFiles; readonly options: ReadOptions }
+
+function readUnder(proto: ModelProto & { graph: GraphProto }, { nodes, operators, files, options }: Reading, assumptions: Assumptions): ReadModel {
   const state: ReadState = {
-    operators: known, files: new ExternalFiles(externalData), symbols: inputSymbols(proto, options),
-    mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [],
+    operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], assumptions,
   };
   const graph = new Graph(proto.graph.name === "" ? "main" : proto.graph.name);
-  const body: Body = { graph, scope: new Scope(), opsets: readOpsets(proto.opsetImport), prefix: "", references: new Map(), absent: new Set(), resultNames: new Map() };
+  const body: Body = {
+    graph, scope: new Scope(), opsets: readOpsets(proto.opsetImport), prefix: "", references: new Map(), absent: new Set(), resultNames: new Map(), nested: false,
+  };
   readInputs(proto, body, state, options);
   readInitializers(proto.graph, body, state);
   readNodes(nameNodes(proto.graph.node), body, state);
   graph.setOutputs(readOutputs(proto.graph, body, state));
-  return { graph, info: infoOf(proto, nodes, state) };
+  return { graph, info: infoOf(proto, nodes, state), conditions: assumptions.used };
 }
 
 const namesOf = (graph: GraphProto): ReadonlySet<string> =>

@@ -74,7 +74,7 @@ function scanInputs(inputs: readonly (Value | undefined)[], attributes: Attribut
 
 function readOnce(name: string, inputs: readonly TypeInfo[], proto: GraphProto, around: Body, state: ReadState): Graph {
   const graph = new Graph(name, around.graph);
-  const body: Body = { ...around, graph, scope: new Scope(around.scope), resultNames: new Map() };
+  const body: Body = { ...around, graph, scope: new Scope(around.scope), resultNames: new Map(), nested: true };
   proto.input.forEach((declared, i) => {
     const type = inputs[i] ?? declaredType(declared, state);
     body.scope.set(declared.name, graph.addInput(displayName(declared.name, body, state), type));
