@@ -31,6 +31,7 @@ import { InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVa
 import { MaxPool, AveragePool, LpPool } from "./pool.ts";
 import { QLinearAdd, QLinearMul } from "./qlinear-arithmetic.ts";
 import { QuantizeLinear, DequantizeLinear } from "./quantize-linear.ts";
+import { RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial } from "./random.ts";
 import { LSTM, GRU, RNN } from "./recurrent.ts";
 import { ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare } from "./reduce.ts";
 import { Reshape, Flatten, Squeeze, Unsqueeze } from "./reshape.ts";
@@ -38,6 +39,7 @@ import { Resize, Upsample } from "./resize.ts";
 import { ReverseSequence } from "./reverse-sequence.ts";
 import { Scan } from "./scan.ts";
 import { ScatterND, ScatterElements, Scatter } from "./scatter.ts";
+import { SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence } from "./sequence.ts";
 import { Shape, Size } from "./shape.ts";
 import { Slice } from "./slice.ts";
 import { Softmax, LogSoftmax, Hardmax } from "./softmax.ts";
@@ -45,7 +47,7 @@ import { Transpose } from "./transpose.ts";
 import { Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign } from "./unary-math.ts";
 import { Where } from "./where.ts";
 
-export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, DepthToSpace, SpaceToDepth, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, MatMul, ArgMax, ArgMin, TopK, CumSum, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, Scan, ScatterND, ScatterElements, Scatter, Shape, Size, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, Where };
+export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, DepthToSpace, SpaceToDepth, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, MatMul, ArgMax, ArgMin, TopK, CumSum, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, Scan, ScatterND, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, Where };
 
 export const operators: readonly OpDef[] = [
   Relu,
@@ -149,6 +151,12 @@ export const operators: readonly OpDef[] = [
   QLinearMul,
   QuantizeLinear,
   DequantizeLinear,
+  RandomNormal,
+  RandomUniform,
+  RandomNormalLike,
+  RandomUniformLike,
+  Bernoulli,
+  Multinomial,
   LSTM,
   GRU,
   RNN,
@@ -173,6 +181,13 @@ export const operators: readonly OpDef[] = [
   ScatterND,
   ScatterElements,
   Scatter,
+  SequenceConstruct,
+  SequenceEmpty,
+  SequenceInsert,
+  SequenceErase,
+  SequenceAt,
+  SequenceLength,
+  ConcatFromSequence,
   Shape,
   Size,
   Slice,
