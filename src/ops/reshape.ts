@@ -69,12 +69,18 @@ export const Flatten = defineOp({
   lower: ({ input }, _, context) => reshaped(input, context),
 });
 
-/** Axes from a parameter that inference must know. */
-function axesOf(axes: TypeInfo, rank: number, context: InferContext): readonly number[] {
+/** Axes that a parameter names, where they are known. */
+function axesOf(axes: TypeInfo, rank: number, context: Pick<InferContext, "fail">): readonly number[] | undefined {
   const known = elementsOf(axes);
-  if (!known || !isStatic(known)) return context.fail("OF3014", "axes must be constant");
-  return known.map((a) => axisIn(context, a, rank));
+  return known && isStatic(known) ? known.map((a) => axisIn(context, a, rank)) : undefined;
 }
+/** How many axes a parameter names; reports OF3014 where that is not known. */
+function axisCount(axes: TypeInfo, context: InferContext): number {
+  const count = axes.shape.length === 0 ? 1 : axes.shape[0];
+  return typeof count === "number" ? count : context.fail("OF3014", "the number of axes is not known", "fix the sizes with --input_shape");
+}
+const openSizes = (data: TypeInfo, rank: number, context: InferContext): TypeInfo => ({ dtype: data.dtype, shape: Array.from({ length: Math.max(0, rank) }, (_, i) => context.fresh(`d${i}`)) });
+const axesKnown = (axes: TypeInfo | undefined): boolean => !axes || elementsOf(axes) !== undefined;
 
 /** Without `axes`, every axis of size 1 goes. */
 export const Squeeze = defineOp({
@@ -84,10 +90,11 @@ export const Squeeze = defineOp({
   fusionKind: "injective",
   infer: ({ data, axes }, _, context) => {
     const gone = axes ? axesOf(axes, data.shape.length, context) : data.shape.flatMap((d, i) => (d === 1 ? [i] : []));
+    if (!gone) return [openSizes(data, data.shape.length - (axes ? axisCount(axes, context) : 0), context)];
     for (const a of gone) if (typeof data.shape[a] === "number" && data.shape[a] !== 1) context.fail("OF3011", `axis ${a} of ${formatShape(data.shape)} has not size 1`);
     return [withShape(data, data.shape.filter((_, i) => !gone.includes(i)))];
   },
-  lowerable: ({ data }) => data.dtype !== "string",
+  lowerable: ({ data, axes }) => data.dtype !== "string" && axesKnown(axes),
   lower: ({ data }, _, context) => reshaped(data, context),
   read: (node, opset) => (opset >= 13 ? node : listAttributeToInput(node, "axes", 1)),
   write: (node, opset) => (opset >= 13 ? node : listInputToAttribute(node, "axes", 1)),
@@ -99,13 +106,13 @@ export const Unsqueeze = defineOp({
   attributes: {},
   fusionKind: "injective",
   infer: ({ data, axes }, _, context) => {
-    const count = typeof axes.shape[0] === "number" ? axes.shape[0] : 1;
-    const rank = data.shape.length + count, added = axesOf(axes, rank, context);
+    const rank = data.shape.length + axisCount(axes, context), added = axesOf(axes, rank, context);
+    if (!added) return [openSizes(data, rank, context)];
     if (new Set(added).size !== added.length) context.fail("OF3012", `axes [${added.join(", ")}] repeat one`);
     let next = 0;
     return [withShape(data, Array.from({ length: rank }, (_, i): Dim => (added.includes(i) ? 1 : data.shape[next++] ?? 1)))];
   },
-  lowerable: ({ data }) => data.dtype !== "string",
+  lowerable: ({ data, axes }) => data.dtype !== "string" && axesKnown(axes),
   lower: ({ data }, _, context) => reshaped(data, context),
   read: (node, opset) => (opset >= 13 ? node : listAttributeToInput(node, "axes", 1)),
   write: (node, opset) => (opset >= 13 ? node : listInputToAttribute(node, "axes", 1)),
