@@ -6,6 +6,7 @@ import { allSteps } from "../kernel/segments.ts";
 import { readModel, type ModelSource, type ReadModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
 import { Ledger } from "../passes/ledger.ts";
+import { simplify } from "../passes/simplify.ts";
 import { rules as builtInRules } from "../rules/index.ts";
 import { findChains, nameChains, type ChainSite } from "./chains.ts";
 import { countSteps, countWork } from "./counts.ts";
@@ -13,7 +14,7 @@ import { readCustomRules, type ChainRule } from "./custom-rules.ts";
 import { fuse, type Fused } from "./fuse.ts";
 import { normalOptions, type CompileOptions } from "./options.ts";
 import { packageProgram } from "./package.ts";
-import { build, simplify } from "./pipeline.ts";
+import { build } from "./pipeline.ts";
 import type { Report } from "./report.ts";
 import { Switches } from "./switches.ts";
 import { regionTraffic, snapshotTraffic, type TrafficSnapshot } from "./traffic.ts";
@@ -79,10 +80,10 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     nodeTypes = model.info.nodeTypes;
     const chains = fusion ? findChains(model.graph, chainRules) : [];
     const ledger = new Ledger();
-    simplify(model.graph, ledger, symbolic);
+    simplify(model.graph, ledger, { symbolic });
     return { ...model, ledger, chains, traffic: snapshotTraffic(model.graph) };
   };
-  const fused = fuse(read, (m) => simplify(m.graph, m.ledger, symbolic), {
+  const fused = fuse(read, (m) => simplify(m.graph, m.ledger, { symbolic }), {
     rules: builtInRules, switches, fusion, allowApproximate: options.allowApproximate ?? false,
     ...(options.fuel === undefined ? {} : { fuel: options.fuel }), typeOf: (n) => nodeTypes.get(n),
   });

@@ -6,27 +6,10 @@ import { programDims } from "../backends/wasm/program-dims.ts";
 import type { Program } from "../kernel/program.ts";
 import { lowerProgram } from "../lower/program.ts";
 import { planMemory, type MemoryPlan } from "../memory/plan.ts";
-import { canonicalise } from "../passes/canonicalise.ts";
-import { mergeCommonSubexpressions } from "../passes/common-subexpressions.ts";
-import { eliminate } from "../passes/eliminate.ts";
-import { fold } from "../passes/fold.ts";
-import { infer } from "../passes/infer.ts";
-import type { Ledger } from "../passes/ledger.ts";
 import { chooseLayouts } from "../schedule/layout.ts";
 import { legalize } from "../schedule/legalize.ts";
 import { scheduleStructures } from "../schedule/structures.ts";
 import { mapKernels, placeScratch } from "./kernels.ts";
-
-/** Brings a graph to its plainest equal form. `symbolic` allows values of sizes that ONNX has no spelling for. */
-export function simplify(graph: Graph, ledger: Ledger, symbolic: boolean): void {
-  for (let changed = true; changed;) {
-    changed = infer(graph);
-    changed = fold(graph, ledger, { symbolic }) || changed;
-    changed = canonicalise(graph, ledger) || changed;
-    changed = eliminate(graph, ledger, { symbolic }) || changed;
-    changed = mergeCommonSubexpressions(graph, ledger) || changed;
-  }
-}
 
 export interface Built { readonly program: Program; readonly plan: MemoryPlan; readonly codes: readonly { readonly engine: "simd" | "relaxed-simd"; readonly code: WasmCode }[] }
 

@@ -1,0 +1,19 @@
+import { defineConfig } from "tsdown";
+
+/** One package with subpath entries. Host operators stay separate files, each loaded when a program first needs it. */
+export default defineConfig({
+  entry: {
+    "api/index": "src/api/index.ts",
+    "api/attention": "src/api/attention.ts",
+    "runtime/index": "src/runtime/index.ts",
+    "cli/atc": "src/cli/atc.ts",
+    "cli/onnxfuse": "src/cli/onnxfuse.ts",
+  },
+  format: "esm",
+  platform: "neutral",
+  target: "es2022",
+  dts: { entry: ["src/api/index.ts", "src/api/attention.ts", "src/runtime/index.ts"] },
+  outExtensions: () => ({ js: ".js", dts: ".d.ts" }),
+  external: [/^node:/, "commander", /^@bufbuild\/protobuf/],
+  clean: true,
+});
