@@ -18,7 +18,7 @@ import { isConstant } from "../rewrite/match.ts";
 import { eliminateDeadCode } from "./dead-code.ts";
 import type { Ledger } from "./ledger.ts";
 import { replaceNode, replaceOutput } from "./replace.ts";
-import { reshapeTarget } from "./reshape-target.ts";
+import { constantTarget, reshapeTarget } from "./reshape-target.ts";
 
 export interface EliminateOptions {
   /** Whether KnownElements may be used. False where the graph is to be written as ONNX. Default true. */
@@ -142,9 +142,9 @@ function unifyReshape(node: Node, ledger: Ledger, symbols: ReadonlySet<string> |
   const isView = node.op === Flatten || node.op === Squeeze || node.op === Unsqueeze || (node.op === Transpose && movesOnlyOnes(node));
   if (!isView && node.op !== Reshape) return false;
   const under = x.producer?.node.op === Reshape ? x.producer.node.inputs[0] : undefined;
-  const settled = node.op === Reshape && !under && (isConstant(node.inputs[1] ?? x) || node.inputs[1]?.producer?.node.op === KnownElements);
-  if (settled) return false;
   const source = under ?? x;
+  const shape = node.inputs[1];
+  if (node.op === Reshape && !under && shape && (isConstant(shape) || (shape.producer?.node.op === KnownElements && !constantTarget(source.type.shape, out.type.shape)))) return false;
   const target = reshapeTarget(source, out.type.shape, node, symbols);
   if (!target) return false;
   ledger.record("canonicalised", node.op.type, target.producer ? -1 : 0);

@@ -18,6 +18,7 @@ import { mergeClips } from "./merge-clips.ts";
 import { padIntoAveragePool } from "./pad-into-average-pool.ts";
 import { padIntoConv } from "./pad-into-conv.ts";
 import { padIntoMaxPool } from "./pad-into-max-pool.ts";
+import { recogniseAttention } from "./recognise-attention.ts";
 import { recogniseGeluTanh } from "./recognise-gelu-tanh.ts";
 import { recogniseGelu } from "./recognise-gelu.ts";
 import { recogniseHardSigmoid } from "./recognise-hard-sigmoid.ts";
@@ -30,7 +31,7 @@ import { recogniseSilu } from "./recognise-silu.ts";
 import { recogniseSoftplus } from "./recognise-softplus.ts";
 import { recogniseSoftsign } from "./recognise-softsign.ts";
 
-export { decomposeBatchNorm, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, mergeClips, padIntoAveragePool, padIntoConv, padIntoMaxPool, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftplus, recogniseSoftsign };
+export { decomposeBatchNorm, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, mergeClips, padIntoAveragePool, padIntoConv, padIntoMaxPool, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftplus, recogniseSoftsign };
 
 export const rules: readonly Rule[] = [
   decomposeBatchNorm,
@@ -51,6 +52,7 @@ export const rules: readonly Rule[] = [
   padIntoAveragePool,
   padIntoConv,
   padIntoMaxPool,
+  recogniseAttention,
   recogniseGeluTanh,
   recogniseGelu,
   recogniseHardSigmoid,
