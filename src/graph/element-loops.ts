@@ -45,17 +45,29 @@ class SharedAxes {
 export const assumedSize = 64;
 export const estimate = (d: Dim): number => evaluateDim(d, () => assumedSize);
 
-/** Operations that the loops of `elementLoops` run, in units of one addition. */
-export function elementCost(nodes: Iterable<Node>, outputs: readonly Value[]): number {
+export interface ElementWork {
+  /** Operations that the loops run, in units of one addition. */
+  readonly cost: number;
+  /** A reduction runs inside another one. */
+  readonly nested: boolean;
+}
+/** What the loops of `elementLoops` would do. */
+export function elementWork(nodes: Iterable<Node>, outputs: readonly Value[]): ElementWork {
   const buffers = new Map<Value, Buffer>();
   const bufferOf = (value: Value): Buffer => {
     let buffer = buffers.get(value);
     if (!buffer) buffers.set(value, (buffer = { name: value.name, dtype: value.type.dtype, shape: value.type.shape }));
     return buffer;
   };
-  return statementCost(elementLoops(nodes, outputs, bufferOf));
+  const body = elementLoops(nodes, outputs, bufferOf);
+  return { cost: statementCost(body), nested: hasNestedReduction(body) };
 }
 
+function hasNestedReduction(s: Stmt): boolean {
+  const inner = bodiesOf(s);
+  if (s.kind === "block" && inner.some((c) => c.kind === "accumulate") && inner.some((c) => c.kind === "for")) return true;
+  return inner.some(hasNestedReduction);
+}
 function statementCost(s: Stmt): number {
   const own = expressionsOf(s).reduce((sum, e) => sum + exprCost(e), s.kind === "store" ? 2 : s.kind === "accumulate" ? 1 : 0);
   const inner = bodiesOf(s).reduce((sum, body) => sum + statementCost(body), 0);

@@ -6,7 +6,7 @@
  */
 import { dimEqual, dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
 import { byteSize } from "../core/dtype.ts";
-import { elementCost, estimate } from "../graph/element-loops.ts";
+import { elementWork, estimate, type ElementWork } from "../graph/element-loops.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { concatenationOf } from "../graph/view.ts";
 import { storesOf, type Group, type Groups } from "./groups.ts";
@@ -35,7 +35,7 @@ class Merger {
   readonly #groups: Groups;
   readonly #context: PartitionContext;
   readonly #tried = new Set<string>();
-  readonly #costs = new Map<number, number>();
+  readonly #work = new Map<number, ElementWork>();
 
   constructor(groups: Groups, context: PartitionContext) {
     this.#groups = groups;
@@ -114,12 +114,13 @@ class Merger {
     const stores = storesOf(nodes);
     if (stores.length > storeLimit || !shareLoops(stores.map((v) => v.type.shape)) || this.#context.switchedOff(nodes, undefined)) return false;
     if (this.#repeats(c)) return false;
-    return elementCost(nodes, stores) <= this.#cost(c.from) + this.#cost(c.to) + callCost;
+    const from = this.#workOf(c.from), to = this.#workOf(c.to), merged = elementWork(nodes, stores);
+    return merged.cost <= from.cost + to.cost + callCost && (!merged.nested || from.nested || to.nested);
   }
-  #cost(group: Group): number {
-    let cost = this.#costs.get(group.version);
-    if (cost === undefined) this.#costs.set(group.version, (cost = elementCost(this.#groups.ordered(group.nodes), storesOf(group.nodes))));
-    return cost;
+  #workOf(group: Group): ElementWork {
+    let work = this.#work.get(group.version);
+    if (!work) this.#work.set(group.version, (work = elementWork(this.#groups.ordered(group.nodes), storesOf(group.nodes))));
+    return work;
   }
   /** Work on a small value that a larger result would repeat, however the loops are ordered. */
   #repeats(c: Candidate): boolean {

@@ -2,7 +2,7 @@
 import { dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
 import type { Node } from "../graph/graph.ts";
 import { concatenationOf } from "../graph/view.ts";
-import { elementCost, estimate } from "../graph/element-loops.ts";
+import { elementWork, estimate } from "../graph/element-loops.ts";
 import { refuse } from "../rewrite/rule.ts";
 import type { Refusal, Site } from "../rewrite/site.ts";
 import type { Group, Groups } from "./groups.ts";
@@ -63,6 +63,6 @@ export class PartitionContext {
   /** True where computing the nodes' one result anew for every reader costs about as much as loading it. */
   isCheap(nodes: readonly Node[]): boolean {
     const last = nodes[nodes.length - 1]?.outputs[0];
-    return last !== undefined && elementCost(nodes, [last]) / Math.max(1, estimate(dimProduct(last.type.shape))) <= repeatable;
+    return last !== undefined && elementWork(nodes, [last]).cost / Math.max(1, estimate(dimProduct(last.type.shape))) <= repeatable;
   }
 }
