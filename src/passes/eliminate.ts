@@ -144,7 +144,7 @@ function unifyReshape(node: Node, ledger: Ledger, symbols: ReadonlySet<string> |
   const under = x.producer?.node.op === Reshape ? x.producer.node.inputs[0] : undefined;
   const source = under ?? x;
   const shape = node.inputs[1];
-  if (node.op === Reshape && !under && shape && (isConstant(shape) || (shape.producer?.node.op === KnownElements && !constantTarget(source.type.shape, out.type.shape)))) return false;
+  if (node.op === Reshape && !under && shape && (isConstant(shape) || (shape.producer?.node.op === KnownElements && !constantTarget(source, out.type.shape)))) return false;
   const target = reshapeTarget(source, out.type.shape, node, symbols);
   if (!target) return false;
   ledger.record("canonicalised", node.op.type, target.producer ? -1 : 0);

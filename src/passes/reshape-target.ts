@@ -1,18 +1,25 @@
 /** How to write the target of a Reshape: as a constant wherever sizes allow it, so that equal targets are equal values. */
-import { dimEqual, isStatic, shapeEqual, symbolsOf, type Dim } from "../core/dim.ts";
-import { fromNumbers } from "../core/tensor.ts";
-import { freshSymbol } from "../graph/fresh.ts";
+import { dimEqual, isStatic, shapeEqual, symbol, symbolsOf, type Dim } from "../core/dim.ts";
+import { fromNumbers, type Tensor } from "../core/tensor.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { inferTypes } from "../graph/infer-node.ts";
 import { KnownElements, Reshape } from "../ops/index.ts";
 import { knownElements } from "../ops/known-elements.ts";
 
 /**
- * A constant that makes Reshape turn `from` into `to`: sizes, 0 for a size kept in its place, and at most one -1.
+ * A constant that makes Reshape turn `x` into `to`: sizes, 0 for a size kept in its place, and at most one -1.
  * Undefined where only running can tell.
  */
-export function constantTarget(from: readonly Dim[], to: readonly Dim[]): readonly number[] | undefined {
-  if (isStatic(to)) return to.includes(0) ? (to.every((d, i) => d !== 0 || from[i] === 0) ? to : undefined) : to;
+export function constantTarget(x: Value, to: readonly Dim[]): Tensor | undefined {
+  const sizes = targetSizes(x.type.shape, to);
+  if (!sizes) return undefined;
+  const target = fromNumbers("int64", [sizes.length], sizes);
+  const [type] = inferTypes(Reshape, [x.type, { dtype: "int64", shape: target.dims, constant: target }], {}, 1, { place: { value: x.name }, fresh: (hint) => symbol(`?${hint}`) });
+  return type && shapeEqual(type.shape, to) ? target : undefined;
+}
+
+function targetSizes(from: readonly Dim[], to: readonly Dim[]): readonly number[] | undefined {
+  if (isStatic(to)) return to.every((d, i) => d !== 0 || from[i] === 0) ? to : undefined;
   if (to.includes(0)) return undefined;
   const target: number[] = [];
   for (const [i, d] of to.entries()) {
@@ -30,12 +37,8 @@ export function constantTarget(from: readonly Dim[], to: readonly Dim[]): readon
  */
 export function reshapeTarget(x: Value, to: readonly Dim[], before: Node, symbols: ReadonlySet<string> | undefined): Value | undefined {
   const { graph } = before;
-  const constant = constantTarget(x.type.shape, to);
-  if (constant) {
-    const target = fromNumbers("int64", [constant.length], constant);
-    const [type] = inferTypes(Reshape, [x.type, { dtype: "int64", shape: target.dims, constant: target }], {}, 1, { place: { node: before.name }, fresh: (hint) => freshSymbol(graph, hint) });
-    if (type && shapeEqual(type.shape, to)) return graph.addConstant(target, `${before.name}_shape`);
-  }
+  const target = constantTarget(x, to);
+  if (target) return graph.addConstant(target, `${before.name}_shape`);
   if (!symbols || !to.every((d) => [...symbolsOf(d)].every((s) => symbols.has(s)))) return undefined;
   const attributes = knownElements("int64", [to.length], to);
   return graph.insert({ op: KnownElements, inputs: [], attributes, outputs: [{ dtype: "int64", shape: [to.length], elements: to }], name: `${before.name}_shape`, origins: before.origins }, before).outputs[0];
