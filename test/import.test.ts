@@ -15,6 +15,7 @@ import { operators } from "../src/ops/index.ts";
 import { interpret } from "../src/reference/interpret.ts";
 import { modelBytes, type ModelSpec } from "./support/model-spec.ts";
 
+const i64 = (...values: number[]): Tensor => tensor("int64", [values.length], BigInt64Array.from(values, BigInt));
 const f32 = (dims: readonly number[], values: readonly number[]): Tensor => tensor("float32", dims, Float32Array.from(values));
 
 const spec: ModelSpec = {
@@ -290,6 +291,34 @@ describe("control flow", () => {
     const v = f32([3], [1, 2, 4]);
     expect(run(bytes([0]), { v })).toEqual({ total: [7], sums: [1, 3, 7] });
     expect(run(bytes([1]), { v })).toEqual({ total: [7], sums: [4, 6, 7] });
+  });
+  test("a branch whose rank hangs on a size is read for the one answer whose types fit, and the run requires it", () => {
+    const squeeze: ModelSpec = { opset: 13, inputs: {}, initializers: { axes: i64(1) }, outputs: { r: { dtype: "float32", dims: ["n"] } }, nodes: [{ type: "Squeeze", inputs: ["x", "axes"], outputs: ["r"] }] };
+    const same: ModelSpec = { ...squeeze, initializers: {}, outputs: { r: { dtype: "float32", dims: ["n", "m"] } }, nodes: [{ type: "Identity", inputs: ["x"], outputs: ["r"] }] };
+    const model = (last: ModelSpec["nodes"][number]): ModelSpec => ({
+      opset: 13, inputs: { x: { dtype: "float32", dims: ["n", "m"] } }, outputs: { y: { dtype: "float32", dims: ["n"] } }, initializers: { one: i64(1), at: i64(1) },
+      nodes: [
+        { type: "Shape", inputs: ["x"], outputs: ["s"] }, { type: "Gather", inputs: ["s", "at"], outputs: ["m"] }, { type: "Equal", inputs: ["m", "one"], outputs: ["c"] },
+        { type: "If", inputs: ["c"], outputs: ["z"], name: "flat", attributes: { then_branch: squeeze, else_branch: same } }, last,
+      ],
+    });
+    const flat = model({ type: "Transpose", inputs: ["z"], outputs: ["y"], attributes: { perm: [0] } });
+    const bytes = modelBytes(flat);
+    expect(run(bytes, { x: f32([3, 1], [1, 2, 3]) })).toEqual({ y: [1, 2, 3] });
+    expect(() => run(bytes, { x: f32([1, 3], [1, 2, 3]) })).toThrow(/OF3203/);
+    expect(readModel(bytes, operators, { dims: { m: 1 } }).graph.nodes.map((n) => n.op.type)).not.toContain("Require");
+    expect(() => readModel(bytes, operators, { dims: { m: 2 } })).toThrow(/OF3/);
+    const either = modelBytes(model({ type: "Relu", inputs: ["z"], outputs: ["y"] }));
+    expect(refusal(either).code).toBe("OF2090");
+    expect(run(either, { x: f32([1, 3], [1, 2, 3]) }, { dims: { m: 3 } })).toEqual({ y: [1, 2, 3] });
+  });
+  test("a branch whose types do not fit stops the run when it is taken", () => {
+    const bad = { ...branch("Relu", "a"), nodes: [{ type: "Reshape", name: "wrong", inputs: ["x", "three"], outputs: ["r"] }], initializers: { three: i64(5, 5) } };
+    const bytes = modelBytes({ ...spec, inputs: { x: { dtype: "float32", dims: [2, 3] }, c: { dtype: "bool", dims: [] } }, nodes: [
+      { type: "If", name: "choose", inputs: ["c"], outputs: ["y"], attributes: { then_branch: branch("Relu", "b"), else_branch: bad } },
+    ] });
+    expect(run(bytes, { x, c: tensor("bool", [], Uint8Array.of(1)) })).toEqual({ y: [0, 0, 0, 0, 0, 6] });
+    expect(() => run(bytes, { x, c: tensor("bool", [], Uint8Array.of(0)) })).toThrow(/OF3203.*Reshape/);
   });
   test("a body that takes another number of inputs than the node feeds", () => {
     const body: ModelSpec = { opset: 17, initializers: {}, inputs: { i: { dtype: "int64", dims: [] } }, outputs: {}, nodes: [] };

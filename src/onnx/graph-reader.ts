@@ -9,6 +9,7 @@ import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import { inferNode } from "../graph/infer-node.ts";
 import type { Attributes, AttributeValue, OpDef, Spelling, SpellingInput } from "../graph/op.ts";
+import { Require } from "../ops/require.ts";
 import { attributeKind, readAttribute } from "./attribute-proto.ts";
 import { readConstant } from "./constant-node.ts";
 import type { ExternalFiles } from "./external-data.ts";
@@ -30,8 +31,10 @@ export interface ReadState {
   /** Names of nodes so far, with the types the file gives them. */
   readonly nodeTypes: Map<string, string>;
   readonly warnings: Diagnostic[];
-  /** Conditions over sizes that are taken to hold (or not), by key; those a branch was chosen by are noted. */
+  /** Conditions over sizes that are taken to hold, or not. */
   readonly assumptions: Assumptions;
+  /** Subgraphs so far, so that those of an attempt that fails can be taken apart. */
+  readonly subgraphs: Graph[];
 }
 
 /** Values by the names a file uses for them; names of subgraphs hide those around them. */
@@ -99,8 +102,11 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
   const outputs = withoutTrailing(proto.output);
   const isIf = proto.opType === "If" && domainOf(proto.domain) === "";
   const condition = isIf && inputs[0] !== undefined ? valueOf(inputs[0], body, name) : undefined;
-  const taken = condition && state.assumptions.decide(condition);
-  if (taken !== undefined) return readBranches(attributes, taken, outputs, name, body, state);
+  const decision = condition && state.assumptions.decide(condition);
+  if (decision) {
+    if (decision.required) require(condition, decision.taken, `the branch of '${name}' hangs on them`, name, body.graph);
+    return readBranches(attributes, decision.taken, outputs, name, body, state);
+  }
   const written: Record<string, AttributeValue> = {};
   for (const a of attributes) if (!isGraph(a.proto)) written[a.name] = readAttribute(a.proto, state.files, { node: name });
   const graphs = attributes.filter((a) => isGraph(a.proto));
@@ -124,6 +130,11 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
     outputNames: outputs.map((n) => (n === "" ? undefined : displayName(n, body, state))),
   });
   outputs.forEach((n, i) => { if (n !== "") body.scope.set(n, present(made.outputs[i], "an output")); });
+}
+
+/** Puts a node that stops the run unless the condition is as it was taken to be. */
+export function require(condition: Value, holds: boolean, reason: string, node: string, graph: Graph): void {
+  graph.insert({ op: Require, inputs: [condition], attributes: { holds: Number(holds), node, reason }, outputs: [], name: `${node}/Require`, origins: [node] });
 }
 
 /** Reads the branch that an If takes in the place of the If; of the other one only names are kept. */

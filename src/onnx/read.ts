@@ -9,7 +9,7 @@ import { dimEqual, formatShape, isSymbolic, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import type { OpDef } from "../graph/op.ts";
-import { explore, type Assumptions, type SizeCondition } from "./assumptions.ts";
+import { explore, type Assumptions } from "./assumptions.ts";
 import { decodeModel } from "./decode.ts";
 import { ExternalFiles, type ExternalData } from "./external-data.ts";
 import { readInitializers, readNodes, Scope, valueOf, type Body, type ReadState } from "./graph-reader.ts";
@@ -35,8 +35,6 @@ export interface ReadOptions {
 export interface ReadModel {
   readonly graph: Graph;
   readonly info: ModelInfo;
-  /** What must hold of the sizes for the graph to be the model's; empty for most models. */
-  readonly conditions: readonly SizeCondition[];
 }
 
 /** Initializers are constants in files older than this, although they are listed as inputs. */
@@ -44,33 +42,23 @@ const overridableSince = 4n;
 
 /**
  * Reads a model with the given operators. Fails with OF20xx: all unknown operators and opsets in one error, else the
- * first thing that is wrong; with OF3xxx where an operator's types do not fit; or with OF2090 where the model computes
- * different things for different sizes.
+ * first thing that is wrong; with OF3xxx where an operator's types do not fit; or with OF2090 where ranks differ with
+ * the sizes of inputs.
  */
 export function readModel(source: ModelSource, operators: readonly OpDef[], options: ReadOptions = {}): ReadModel {
-  const [first, second] = readVariants(source, operators, options);
-  if (second) fail("OF2090", `the model takes different paths for different sizes, as at '${second.conditions.at(-1)?.node ?? ""}'`, { hint: "give the shapes of its inputs when compiling" });
-  return present(first, "a variant of the model");
-}
-
-/**
- * The model's graphs, one for each combination of conditions over sizes that leads to other ranks; a combination under
- * which some operator's types do not fit is none. Nearly always there is one, without conditions.
- */
-export function readVariants(source: ModelSource, operators: readonly OpDef[], options: ReadOptions = {}): readonly ReadModel[] {
   const { model, externalData } = source instanceof Uint8Array ? { model: source, externalData: undefined } : source;
   const proto = decodeModel(model);
   const known = new Operators(operators, proto.functions);
   const { nodes } = checkOperators(proto, known);
   const files = new ExternalFiles(externalData);
-  return explore((assumptions) => readUnder(proto, { nodes, operators: known, files, options }, assumptions));
+  return explore(undefined, (assumptions) => readUnder(proto, { nodes, operators: known, files, options }, assumptions), () => {});
 }
 
 interface Reading { readonly nodes: number; readonly operators: Operators; readonly files: ExternalFiles; readonly options: ReadOptions }
 
 function readUnder(proto: ModelProto & { graph: GraphProto }, { nodes, operators, files, options }: Reading, assumptions: Assumptions): ReadModel {
   const state: ReadState = {
-    operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], assumptions,
+    operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], assumptions, subgraphs: [],
   };
   const graph = new Graph(proto.graph.name === "" ? "main" : proto.graph.name);
   const body: Body = {
@@ -80,7 +68,7 @@ function readUnder(proto: ModelProto & { graph: GraphProto }, { nodes, operators
   readInitializers(proto.graph, body, state);
   readNodes(nameNodes(proto.graph.node), body, state);
   graph.setOutputs(readOutputs(proto.graph, body, state));
-  return { graph, info: infoOf(proto, nodes, state), conditions: assumptions.used };
+  return { graph, info: infoOf(proto, nodes, state) };
 }
 
 const namesOf = (graph: GraphProto): ReadonlySet<string> =>

@@ -4,11 +4,15 @@
  * symbol, and the body is read again with it, until sizes hold still.
  */
 import { present } from "../core/assert.ts";
-import { fail, type Place } from "../core/diagnostic.ts";
-import { dimEqual, type Dim } from "../core/dim.ts";
+import { fail, type DiagnosticError, type Place } from "../core/diagnostic.ts";
+import { dimEqual, isStatic, type Dim } from "../core/dim.ts";
+import { tensor, zeros } from "../core/tensor.ts";
 import { Graph, subgraphs, type Value } from "../graph/graph.ts";
 import type { Attributes, AttributeValue, TypeInfo } from "../graph/op.ts";
-import { displayName, readInitializers, readNodes, Scope, valueOf, type Body, type ReadState } from "./graph-reader.ts";
+import { ConstantOfShape } from "../ops/fill.ts";
+import { KnownElements, knownElements } from "../ops/known-elements.ts";
+import { explore, isTypeError } from "./assumptions.ts";
+import { displayName, readInitializers, readNodes, require, Scope, valueOf, type Body, type ReadState } from "./graph-reader.ts";
 import { nameNodes } from "./order.ts";
 import type { GraphProto } from "./schema/onnx_pb.ts";
 import { readType } from "./type-proto.ts";
@@ -17,9 +21,57 @@ interface SubgraphProto { readonly name: string; readonly proto: GraphProto; rea
 
 /** The graphs among a node's attributes. */
 export function readSubgraphs(type: string, node: string, inputs: readonly (Value | undefined)[], attributes: Attributes, graphs: readonly SubgraphProto[], state: ReadState): Record<string, AttributeValue> {
+  if (type === "If") return readIf(node, graphs, state);
   const out: Record<string, AttributeValue> = {};
   for (const { name, proto, body } of graphs) out[name] = readBody(type, `${node}/${name}`, inputs, attributes, proto, body, state);
   return out;
+}
+
+/**
+ * The branches of an If. Each is read under assumptions of its own. One whose types do not fit, while the other's do,
+ * cannot run: it stops the run when it is taken.
+ */
+function readIf(node: string, graphs: readonly SubgraphProto[], state: ReadState): Record<string, AttributeValue> {
+  const branches = graphs.map(({ name, proto, body }): { name: string; graph?: Graph; error?: DiagnosticError; around: Graph } => {
+    try {
+      return { name, around: body.graph, graph: explore(state.assumptions, (assumptions) => tryOnce(`${node}/${name}`, proto, body, { ...state, assumptions }), discard) };
+    } catch (error) {
+      if (isTypeError(error)) return { name, around: body.graph, error };
+      throw error;
+    }
+  });
+  const model = branches.find((b) => b.graph)?.graph;
+  return Object.fromEntries(branches.map(({ name, graph, error, around }) => {
+    if (graph) return [name, graph];
+    if (!model) throw error;
+    return [name, impossible(`${node}/${name}`, model, error?.diagnostics[0]?.message ?? "its types do not fit", around)];
+  }));
+}
+
+/** As `readOnce`; leaves nothing behind when it fails. */
+function tryOnce(name: string, proto: GraphProto, around: Body, state: ReadState): Graph {
+  const names = new Set(state.nodeTypes.keys()), before = state.subgraphs.length;
+  try {
+    return readOnce(name, [], proto, around, state);
+  } catch (error) {
+    state.subgraphs.splice(before).reverse().forEach(discard);
+    for (const own of [...state.nodeTypes.keys()]) if (!names.has(own)) state.nodeTypes.delete(own);
+    throw error;
+  }
+}
+
+/** A branch that stops the run; its results only have the types of the other branch's. */
+function impossible(name: string, model: Graph, reason: string, around: Graph): Graph {
+  const graph = new Graph(name, around);
+  require(graph.addConstant(tensor("bool", [], Uint8Array.of(0)), `${name}/never`), true, reason, name, graph);
+  graph.setOutputs(model.outputs.map(({ type: { dtype, shape } }) => {
+    if (isStatic(shape)) return graph.addConstant(zeros(dtype, shape), `${name}/nothing`);
+    const elements = { dtype: "int64" as const, shape: [shape.length], elements: shape };
+    const sizes = graph.insert({ op: KnownElements, inputs: [], attributes: knownElements("int64", [shape.length], shape), outputs: [elements], name: `${name}/sizes`, origins: [name] });
+    const fill = graph.insert({ op: ConstantOfShape, inputs: sizes.outputs, attributes: { value: zeros(dtype, [1]) }, outputs: [{ dtype, shape }], name: `${name}/fill`, origins: [name] });
+    return present(fill.outputs[0], "a filled tensor");
+  }));
+  return graph;
 }
 
 function readBody(type: string, name: string, inputs: readonly (Value | undefined)[], attributes: Attributes, proto: GraphProto, around: Body, state: ReadState): Graph {
@@ -72,8 +124,10 @@ function scanInputs(inputs: readonly (Value | undefined)[], attributes: Attribut
   return { types: [...inputs.slice(0, carried).map((v) => plain(v, place)), ...slices], first: 0, carried };
 }
 
+/** Reads a body with inputs of these types. */
 function readOnce(name: string, inputs: readonly TypeInfo[], proto: GraphProto, around: Body, state: ReadState): Graph {
   const graph = new Graph(name, around.graph);
+  state.subgraphs.push(graph);
   const body: Body = { ...around, graph, scope: new Scope(around.scope), resultNames: new Map(), nested: true };
   proto.input.forEach((declared, i) => {
     const type = inputs[i] ?? declaredType(declared, state);

@@ -166,4 +166,5 @@ export const hostOperators: Readonly<Record<string, () => Promise<Evaluate>>> = 
   "com.microsoft:QLinearAdd": () => import("../evaluate/com-microsoft-qlinear-arithmetic.ts").then((m) => m.QLinearAdd),
   "com.microsoft:QLinearMul": () => import("../evaluate/com-microsoft-qlinear-arithmetic.ts").then((m) => m.QLinearMul),
   "onnxfuse:FlashAttention": () => import("../evaluate/onnxfuse-flash-attention.ts").then((m) => m.FlashAttention),
+  "onnxfuse:Require": () => import("../evaluate/onnxfuse-require.ts").then((m) => m.Require),
 };
