@@ -16,6 +16,8 @@ type Relation =
   /** So that `in`, which is a view of it, lies where it should. */
   | { readonly kind: "source"; readonly in: Value; readonly view: View };
 
+type SetRelation = (value: Value, relation: Relation | undefined) => void;
+
 export class SharedMemory {
   readonly #relations = new Map<Value, Relation>();
   readonly #dependents = new Map<Value, Set<Value>>();
@@ -23,17 +25,28 @@ export class SharedMemory {
 
   /** Lets a node's results be memory that is there already, or that its inputs are written to; false where that cannot be. */
   add(node: Node): boolean {
+    return this.#attempt((set) => this.#relate(node, set));
+  }
+  /** Makes a value that looks at another one dense itself, the other one following; false where that cannot be. */
+  makeRoot(value: Value): boolean {
+    return this.#attempt((set) => {
+      const relation = this.#relations.get(value);
+      return relation === undefined || (relation.kind === "view" && this.#turn(value, relation, set));
+    });
+  }
+  /** Keeps what `change` does if all values it touches can still be placed. */
+  #attempt(change: (set: SetRelation) => boolean): boolean {
     const before = new Map<Value, Relation | undefined>();
-    const set = (value: Value, relation: Relation | undefined): void => {
+    const done = change((value, relation) => {
       if (!before.has(value)) before.set(value, this.#relations.get(value));
       this.#set(value, relation);
-    };
-    if (this.#relate(node, set) && [...before.keys()].every((v) => this.#holds(v))) return true;
+    });
+    if (done && [...before.keys()].every((v) => this.#holds(v))) return true;
     for (const [value, relation] of before) this.#set(value, relation);
     return false;
   }
 
-  #relate(node: Node, set: (value: Value, relation: Relation | undefined) => void): boolean {
+  #relate(node: Node, set: SetRelation): boolean {
     const joined = concatenationOf(node);
     const whole = node.outputs[0];
     if (joined && whole) {
@@ -53,10 +66,12 @@ export class SharedMemory {
     });
   }
   /** Makes a value one that lies in nothing else, its sources following it; false where something fixes their place. */
-  #freeUp(value: Value, set: (value: Value, relation: Relation | undefined) => void): boolean {
+  #freeUp(value: Value, set: SetRelation): boolean {
     const relation = this.#relations.get(value);
     if (!relation) return isPlaceable(value) && !this.#fixed.has(value);
-    if (relation.kind !== "view" || value.resultOf.length > 0) return false;
+    return relation.kind === "view" && value.resultOf.length === 0 && this.#turn(value, relation, set);
+  }
+  #turn(value: Value, relation: Relation & { readonly kind: "view" }, set: SetRelation): boolean {
     if (!this.#freeUp(relation.in, set)) return false;
     set(value, undefined);
     set(relation.in, { kind: "source", in: value, view: relation.view });

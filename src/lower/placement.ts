@@ -44,6 +44,8 @@ export class Places {
 
   /** Gives a value that is computed, and lies in nothing else, a place from outside; false where that cannot be. */
   claim(value: Value, placement: Placement): boolean {
+    if (this.#placed.has(value)) return false;
+    if (!this.#fillsDensely(value, this.#shared.rootOf(value))) this.#shared.makeRoot(value);
     const root = this.#shared.rootOf(value);
     if (!root.producer || this.#placed.has(root)) return false;
     const dense = denseLayout(root.type.shape);

@@ -45,7 +45,7 @@ export function partition(graph: Graph, options: PartitionOptions): Partition {
 }
 
 function place(node: Node, groups: Groups, memory: SharedMemory): void {
-  if (subgraphs(node).length || !hasKernel(node)) groups.add(node, "alone");
+  if (subgraphs(node).length || !hasKernel(node) || node.outputs.every((v) => v.type.elements)) groups.add(node, "alone");
   else if (looksOnly(node) && memory.add(node)) groups.add(node, "view");
   else if (node.op.anchor) groups.add(node, node.outputs.length === 1 ? "anchored" : "alone", node);
   else if (node.op.whole) groups.add(node, "alone", node);
