@@ -1,7 +1,7 @@
 /**
  * Arithmetic on broadcast operands. Integers wrap; integer division truncates, and dividing an integer by zero gives 0.
  */
-import { dimAdd, dimMax, dimMin, dimMul, dimSub } from "../core/dim.ts";
+import { dimAdd, dimExactDiv, dimMax, dimMin, dimMul, dimSub } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
 import * as evaluate from "../evaluate/arithmetic.ts";
 import { defineOp, optional, type OpDef, type TypeInfo } from "../graph/op.ts";
@@ -12,7 +12,7 @@ import { binaryOp, broadcastOf, checkSameType, checkType, narrow, outputOf, read
 export const Add: OpDef = binaryOp({ type: "Add", since: 7, allowed: "numeric", evaluate: evaluate.Add, lower: add, elements: dimAdd });
 export const Sub: OpDef = binaryOp({ type: "Sub", since: 7, allowed: "numeric", evaluate: evaluate.Sub, lower: sub, elements: dimSub });
 export const Mul: OpDef = binaryOp({ type: "Mul", since: 7, allowed: "numeric", evaluate: evaluate.Mul, lower: mul, elements: dimMul });
-export const Div: OpDef = binaryOp({ type: "Div", since: 7, allowed: "numeric", evaluate: evaluate.Div, lower: div, elements: truncatedDiv });
+export const Div: OpDef = binaryOp({ type: "Div", since: 7, allowed: "numeric", evaluate: evaluate.Div, lower: div, elements: (a, b, dtype) => (isFloat(dtype) ? dimExactDiv(a, b) : truncatedDiv(a, b)) });
 
 /** The remainder has the sign of the divisor, with fmod that of the dividend; floats need fmod, and run on the host. */
 export const Mod = defineOp({
@@ -78,7 +78,7 @@ function power(x: Expr, n: number): Expr {
   return n % 2 === 1 ? mul(square, x) : square;
 }
 
-export const Sum: OpDef = variadicOp({ type: "Sum", since: 8, allowed: "float", evaluate: evaluate.Sum, lower: add });
+export const Sum: OpDef = variadicOp({ type: "Sum", since: 8, allowed: "float", evaluate: evaluate.Sum, lower: add, elements: dimAdd });
 export const Mean: OpDef = variadicOp({ type: "Mean", since: 8, allowed: "float", evaluate: evaluate.Mean, lower: add, finish: (x, count) => div(x, count) });
 /** NaN wins; +0 is above −0. */
 export const Max: OpDef = variadicOp({ type: "Max", since: 8, allowed: "numeric", evaluate: evaluate.Max, lower: max, elements: dimMax });

@@ -8,7 +8,7 @@ import { dtypeFromOnnx, dtypes, isFloat, isInteger, type DType } from "../core/d
 import { Cast as evaluateCast, CastLike as evaluateCastLike } from "../evaluate/cast.ts";
 import { defineOp, optional, required, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import { add, and, binary, bitcast, cast, computeScalar, i32, lift, lt, select, sub, unary, type Expr } from "../kernel/expr.ts";
-import { elementsOf, notDim, equalDim, typeWith } from "./element-values.ts";
+import { elementsOf, equalDim, largestWhole, notDim, typeWith } from "./element-values.ts";
 import { narrow } from "./element-wise.ts";
 
 export const Cast = defineOp({
@@ -39,14 +39,15 @@ const canLower = (from: DType, to: DType | undefined): boolean =>
 function castType(input: TypeInfo, to: DType): TypeInfo {
   const elements = elementsOf(input);
   if (to === "bool") return typeWith(to, input.shape, elements?.map((e) => (input.dtype === "bool" ? e : notDim(equalDim(e, 0)))));
-  const fits = elements?.every((e) => dimRange(e).lower >= rangeOf(to)[0] && (typeof e !== "number" || e <= rangeOf(to)[1]));
+  const [least, most] = rangeOf(to);
+  const fits = elements?.every((e) => (typeof e === "number" ? e >= least && e <= most : most >= 2 ** 24 && (least < 0 || dimRange(e).lower >= 0)));
   return typeWith(to, input.shape, fits ? elements : undefined);
 }
-/** Values that stay themselves; sizes are taken to fit 32 bits. */
+/** Values that stay themselves; sizes are taken to fit 24 bits. */
 function rangeOf(dtype: DType): readonly [number, number] {
-  if (!isInteger(dtype)) return [Infinity, -Infinity];
+  if (!isInteger(dtype)) return [-largestWhole(dtype), largestWhole(dtype)];
   const bits = 8 * dtypes[dtype].size;
-  return dtypes[dtype].kind === "uint" ? [0, 2 ** bits - 1] : bits === 64 ? [-Infinity, 2 ** 63] : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
+  return dtypes[dtype].kind === "uint" ? [0, 2 ** bits - 1] : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
 }
 
 const castElements = (x: Operand, to: DType) => (...indices: readonly Expr[]): Expr => castElement(x.at(...indices), x.dtype, to);

@@ -1,9 +1,10 @@
 /**
- * Knowledge of small integer tensors during inference: each element as a Dim, perhaps symbolic, so that exporters' shape
- * arithmetic is known before anything runs. Truth values are Dims of 0 and 1.
+ * Knowledge of small tensors of whole numbers during inference: each element as a Dim, perhaps symbolic, so that exporters'
+ * shape arithmetic is known before anything runs. Truth values are Dims of 0 and 1. Floats count where they are whole:
+ * exporters cast sizes to float and back. Sizes are taken to be below 2^24, so that float32 holds them exactly.
  */
 import { dimAdd, dimEqual, dimExactDiv, dimFloorDiv, dimMax, dimMin, dimMod, dimMul, dimProduct, dimRange, dimSub, isStatic, type Dim } from "../core/dim.ts";
-import { isFloat, type DType } from "../core/dtype.ts";
+import type { DType } from "../core/dtype.ts";
 import type { Evaluate, EvaluateAttributes } from "../core/evaluate.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
 import { broadcastSources } from "../evaluate/map-elements.ts";
@@ -12,28 +13,32 @@ import type { TypeInfo } from "../graph/op.ts";
 /** Larger tensors are not followed. */
 export const elementLimit = 64;
 
-const isCounted = (dtype: DType): boolean => dtype !== "string" && !isFloat(dtype);
+const isCounted = (dtype: DType): boolean => dtype !== "string" && dtype !== "float16" && dtype !== "bfloat16";
 
-/** The elements of an integer or bool tensor, where they are known. Values past 2^53 are not. */
+/** The largest whole number that a dtype follows exactly. */
+export const largestWhole = (dtype: DType): number => (dtype === "float32" ? 2 ** 24 : Number.MAX_SAFE_INTEGER);
+
+/** The elements of a tensor, where they are known and whole. */
 export function elementsOf(t: TypeInfo | undefined): readonly Dim[] | undefined {
   if (!t || !isCounted(t.dtype)) return undefined;
   if (t.elements) return t.elements;
   if (!t.constant || t.constant.data.length > elementLimit) return undefined;
   const values = Array.from(toNumbers(t.constant));
-  return values.every(Number.isSafeInteger) ? values : undefined;
+  const largest = largestWhole(t.dtype);
+  return values.every((v) => Number.isInteger(v) && Math.abs(v) <= largest) ? values : undefined;
 }
 
 /** The elements of any numeric tensor as numbers, where all are known; 64-bit ones are rounded past 2^53. */
 export function numbersKnown(t: TypeInfo | undefined): readonly number[] | undefined {
   if (t?.constant && t.dtype !== "string") return Array.from(toNumbers(t.constant));
-  const elements = t?.elements;
-  return elements && isStatic(elements) ? elements : undefined;
+  return t?.elements && isStatic(t.elements) ? t.elements : undefined;
 }
 
 /** A type with these elements, where all are known and few enough. */
 export function typeWith(dtype: DType, shape: readonly Dim[], elements: readonly (Dim | undefined)[] | undefined): TypeInfo {
   if (!elements || !isCounted(dtype) || elements.length > elementLimit || dimProduct(shape) !== elements.length) return { dtype, shape };
-  const known = elements.filter((e): e is Dim => e !== undefined);
+  const largest = largestWhole(dtype);
+  const known = elements.filter((e): e is Dim => e !== undefined && (typeof e !== "number" || Math.abs(e) <= largest));
   return known.length === elements.length ? { dtype, shape, elements: known } : { dtype, shape };
 }
 

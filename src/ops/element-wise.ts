@@ -75,7 +75,7 @@ export interface BinarySpec {
   readonly evaluate: Evaluate;
   lower(a: Expr, b: Expr): Expr;
   /** On known elements; undefined where the outcome is not known. */
-  elements?(a: Dim, b: Dim): Dim | undefined;
+  elements?(a: Dim, b: Dim, dtype: DType): Dim | undefined;
 }
 /** A function of the elements of two broadcast operands of one type. */
 export const binaryOp = ({ type, since, allowed, result, evaluate, lower, elements }: BinarySpec): OpDef => defineOp({
@@ -87,7 +87,7 @@ export const binaryOp = ({ type, since, allowed, result, evaluate, lower, elemen
     checkType(context, A, "A", allowed);
     checkSameType(context, [A, B]);
     const shape = broadcastOf(context, [A, B]);
-    return [typeWith(result ?? A.dtype, shape, elements && combineElements(shape, [A, B], elements))];
+    return [typeWith(result ?? A.dtype, shape, elements && combineElements(shape, [A, B], (a, b) => elements(a ?? 0, b ?? 0, A.dtype)))];
   },
   lower: ({ A, B }, _, context) => {
     const { shape, dtype } = outputOf(context);

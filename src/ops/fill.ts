@@ -26,8 +26,8 @@ export const ConstantOfShape = defineOp({
     if (value && value.data.length !== 1) context.fail("OF3012", "attribute 'value' must have one element");
     if (!shape) return [{ dtype, shape: openShape(input, context) }];
     const count = isStatic(shape) ? shape.reduce((n, d) => n * d, 1) : Infinity;
-    const element = value && !isFloat(dtype) && dtype !== "string" ? toNumbers(value)[0] : undefined;
-    return [typeWith(dtype, shape, element !== undefined && count <= elementLimit ? new Array<Dim>(count).fill(element) : undefined)];
+    const element = value && dtype !== "string" ? toNumbers(value)[0] : undefined;
+    return [typeWith(dtype, shape, Number.isInteger(element) && element !== undefined && count <= elementLimit ? new Array<Dim>(count).fill(element) : undefined)];
   },
   lowerable: ({ input }, { value }) => elementsOf(input) !== undefined && value?.dtype !== "string",
   lower: (_, { value }) => [() => (value ? constantOf(value) : constant(0, scalarType("f32")))],
@@ -76,12 +76,12 @@ export const Tile = defineOp({
 
 /** How many elements a Range has, where that is known. */
 function rangeCount(start: TypeInfo, limit: TypeInfo, delta: TypeInfo): Dim | undefined {
-  if (isFloat(start.dtype)) {
-    const [from] = numbersKnown(start) ?? [], [to] = numbersKnown(limit) ?? [], [by] = numbersKnown(delta) ?? [];
-    return from === undefined || to === undefined || by === undefined ? undefined : Math.max(0, Math.ceil((to - from) / by));
-  }
   const [from] = elementsOf(start) ?? [], [to] = elementsOf(limit) ?? [], [by] = elementsOf(delta) ?? [];
-  if (from === undefined || to === undefined || typeof by !== "number" || by === 0) return undefined;
+  if (from === undefined || to === undefined || typeof by !== "number") {
+    const [first, last, step] = [start, limit, delta].map((t) => (isFloat(t.dtype) ? numbersKnown(t)?.[0] : undefined));
+    return first === undefined || last === undefined || step === undefined ? undefined : Math.max(0, Math.ceil((last - first) / step));
+  }
+  if (by === 0) return undefined;
   return by > 0 ? dimCeilDiv(dimMax(0, dimSub(to, from)), by) : dimCeilDiv(dimMax(0, dimSub(from, to)), -by);
 }
 

@@ -1,11 +1,13 @@
 /** Unary mathematical functions. */
-import { dimMax, dimMul } from "../core/dim.ts";
+import { dimMax, dimMul, type Dim } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
 import * as evaluate from "../evaluate/unary-math.ts";
 import type { OpDef } from "../graph/op.ts";
 import { div, gt, lt, select, unary, type Expr, type UnaryOp } from "../kernel/expr.ts";
 import { unaryOp } from "./element-wise.ts";
 
+/** What is known to be whole stays. */
+const whole = (x: Dim): Dim => x;
 const by = (op: UnaryOp) => (x: Expr): Expr => unary(op, x);
 
 export const Exp: OpDef = unaryOp("Exp", 6, "float", evaluate.Exp, by("exp"));
@@ -13,9 +15,9 @@ export const Log: OpDef = unaryOp("Log", 6, "float", evaluate.Log, by("log"));
 export const Sqrt: OpDef = unaryOp("Sqrt", 6, "float", evaluate.Sqrt, by("sqrt"));
 export const Reciprocal: OpDef = unaryOp("Reciprocal", 6, "float", evaluate.Reciprocal, (x) => div(1, x));
 export const Erf: OpDef = unaryOp("Erf", 9, "float", evaluate.Erf, by("erf"));
-export const Floor: OpDef = unaryOp("Floor", 6, "float", evaluate.Floor, by("floor"));
-export const Ceil: OpDef = unaryOp("Ceil", 6, "float", evaluate.Ceil, by("ceil"));
-export const Round: OpDef = unaryOp("Round", 11, "float", evaluate.Round, by("nearest"));
+export const Floor: OpDef = unaryOp("Floor", 6, "float", evaluate.Floor, by("floor"), whole);
+export const Ceil: OpDef = unaryOp("Ceil", 6, "float", evaluate.Ceil, by("ceil"), whole);
+export const Round: OpDef = unaryOp("Round", 11, "float", evaluate.Round, by("nearest"), whole);
 export const Sin: OpDef = unaryOp("Sin", 7, "float", evaluate.Sin, by("sin"));
 export const Cos: OpDef = unaryOp("Cos", 7, "float", evaluate.Cos, by("cos"));
 export const Tan: OpDef = unaryOp("Tan", 7, "float", evaluate.Tan, by("tan"));
