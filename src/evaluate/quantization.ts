@@ -25,7 +25,7 @@ export function saturate(x: number, dtype: DType): number {
  * or (block size > 0) a tensor of scales, one every `block` elements along `axis`.
  */
 export function scaleIndex(dims: readonly number[], scaleDims: readonly number[], axis: number, block: number): (i: number) => number {
-  if (scaleDims.length === 0 || (scaleDims.length === 1 && scaleDims[0] === 1 && block === 0)) return () => 0;
+  if (scaleDims.every((d) => d === 1)) return () => 0;
   const along = axis < 0 ? axis + dims.length : axis;
   const strides = rowMajorStrides(dims);
   const index = (i: number, d: number): number => Math.floor(i / at(strides, d)) % at(dims, d);

@@ -9,21 +9,17 @@ import { roundHalfEven, saturate, scaleIndex } from "./quantization.ts";
 export const QuantizeLinear: Evaluate = ([X, Scale, Zero], attributes) => {
   const x = present(X, "x"), scale = present(Scale, "y_scale"), s = toNumbers(scale), z = Zero && toNumbers(Zero);
   const dtype = Zero?.dtype ?? dtypeFromOnnx(numberOf(attributes, "output_dtype", 0)) ?? "uint8";
-  const index = scaleIndex(x.dims, scale.dims, numberOf(attributes, "axis"), numberOf(attributes, "block_size", 0));
-  const y = Float64Array.from(toNumbers(x), (v, i) => {
-    const at = index(i);
-    return saturate(roundHalfEven(Math.fround(v / (s[at] ?? 1))) + (z?.[at] ?? 0), dtype);
-  });
+  const axis = numberOf(attributes, "axis"), block = numberOf(attributes, "block_size", 0);
+  const scaleOf = scaleIndex(x.dims, scale.dims, axis, block), zeroOf = scaleIndex(x.dims, Zero?.dims ?? [], axis, block);
+  const y = Float64Array.from(toNumbers(x), (v, i) => saturate(roundHalfEven(Math.fround(v / (s[scaleOf(i)] ?? 1))) + (z?.[zeroOf(i)] ?? 0), dtype));
   return [fromNumbers(dtype, x.dims, y)];
 };
 
 export const DequantizeLinear: Evaluate = ([X, Scale, Zero], attributes) => {
   const x = present(X, "x"), scale = present(Scale, "x_scale"), s = toNumbers(scale), z = Zero && toNumbers(Zero);
-  const index = scaleIndex(x.dims, scale.dims, numberOf(attributes, "axis"), numberOf(attributes, "block_size", 0));
-  const y = Float64Array.from(toNumbers(x), (v, i) => {
-    const at = index(i);
-    return Math.fround(Math.fround(v - (z?.[at] ?? 0)) * (s[at] ?? 1));
-  });
+  const axis = numberOf(attributes, "axis"), block = numberOf(attributes, "block_size", 0);
+  const scaleOf = scaleIndex(x.dims, scale.dims, axis, block), zeroOf = scaleIndex(x.dims, Zero?.dims ?? [], axis, block);
+  const y = Float64Array.from(toNumbers(x), (v, i) => Math.fround(Math.fround(v - (z?.[zeroOf(i)] ?? 0)) * (s[scaleOf(i)] ?? 1)));
   return [fromNumbers(dtypeFromOnnx(numberOf(attributes, "output_dtype", 0)) ?? scale.dtype, x.dims, y)];
 };
 

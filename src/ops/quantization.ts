@@ -52,7 +52,7 @@ export const scaleAt = (of: Operand, index: Expr | undefined): Expr => (isSingle
 
 /** The scale's indices for an element of a tensor: for one scale, one an index of `axis`, or one every `block` along it. */
 export function scaleIndices(scale: readonly Dim[], axis: number, block: number, indices: readonly Expr[]): readonly Expr[] {
-  if (block > 0) return indices.map((e, d) => (d === axis ? div(e, block) : e));
   if (scale.length === 0) return [];
+  if (block > 0) return indices.map((e, d) => (d === axis ? div(e, block) : e));
   return [scale[0] === 1 ? constant(0, i32) : operand(indices, axis)];
 }

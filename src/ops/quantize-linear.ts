@@ -28,8 +28,8 @@ function givenDtype(code: number, context: InferContext): DType | undefined {
 const axisOfScale = (axis: number, rank: number): number => (axis < 0 ? axis + rank : axis);
 
 /** The zero point of an element as i32. */
-function zeroOf(zero: Operand | undefined, scale: Operand, { axis, block_size }: Options, indices: readonly Expr[]): Expr {
-  return zero ? cast(zero.at(...scaleIndices(scale.shape, axisOfScale(axis, indices.length), block_size, indices)), "i32") : constant(0, i32);
+function zeroOf(zero: Operand | undefined, { axis, block_size }: Options, indices: readonly Expr[]): Expr {
+  return zero ? cast(zero.at(...scaleIndices(zero.shape, axisOfScale(axis, indices.length), block_size, indices)), "i32") : constant(0, i32);
 }
 
 /** Attributes came with opsets 13 (axis), 21 (blocks, output type) and 23 (precision). */
@@ -56,7 +56,7 @@ export const QuantizeLinear = defineOp({
   lower: ({ x, y_scale, y_zero_point }, options, { outputs }) => [(...indices) => {
     const scale = y_scale.at(...scaleIndices(y_scale.shape, axisOfScale(options.axis, indices.length), options.block_size, indices));
     const value = div(cast(x.at(...indices), "f32"), cast(scale, "f32"));
-    return quantized(value, zeroOf(y_zero_point, y_scale, options, indices), outputs[0]?.dtype ?? "uint8");
+    return quantized(value, zeroOf(y_zero_point, options, indices), outputs[0]?.dtype ?? "uint8");
   }],
   write,
 });
@@ -75,7 +75,7 @@ export const DequantizeLinear = defineOp({
   evaluate: evaluateDequantize,
   lower: ({ x, x_scale, x_zero_point }, options) => [(...indices) => {
     const scale = x_scale.at(...scaleIndices(x_scale.shape, axisOfScale(options.axis, indices.length), options.block_size, indices));
-    const steps = sub(cast(x.at(...indices), "i32"), zeroOf(x_zero_point, x_scale, options, indices));
+    const steps = sub(cast(x.at(...indices), "i32"), zeroOf(x_zero_point, options, indices));
     return mul(cast(steps, "f32"), cast(scale, "f32"));
   }],
   write,
