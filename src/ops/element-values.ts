@@ -88,7 +88,7 @@ export function truncatedDiv(a: Dim, b: Dim): Dim | undefined {
   if (dimRange(a).lower >= 0) return dimFloorDiv(a, b);
   return dimSub(dimMax(0, dimFloorDiv(a, b)), dimMax(0, dimFloorDiv(dimMul(-1, a), b)));
 }
-/** a mod b: the sign of b, or with `truncated` that of a; undefined where b may be negative. */
+/** a mod b: the sign of b, or with `truncated` that of a; undefined where b may be negative, or 0 for a negative a. */
 export function remainder(a: Dim, b: Dim, truncated: boolean): Dim | undefined {
   if (typeof a === "number" && typeof b === "number") {
     if (b === 0) return 0;
@@ -97,7 +97,7 @@ export function remainder(a: Dim, b: Dim, truncated: boolean): Dim | undefined {
   }
   if (dimRange(b).lower < 0) return undefined;
   if (!truncated || dimRange(a).lower >= 0) return dimMod(a, b);
-  const quotient = truncatedDiv(a, b);
+  const quotient = dimRange(b).lower >= 1 ? truncatedDiv(a, b) : undefined;
   return quotient === undefined ? undefined : dimSub(a, dimMul(b, quotient));
 }
 

@@ -20,6 +20,8 @@ export interface OpRun {
   readonly known?: readonly number[];
   /** Inputs whose sizes are symbols. */
   readonly symbolic?: readonly number[];
+  /** Inputs whose elements are known as symbols (those of at least 0) and numbers. */
+  readonly followed?: readonly number[];
   readonly outputCount?: number;
 }
 export interface OpResult {
@@ -32,7 +34,7 @@ export interface OpResult {
 }
 
 /** Infers, evaluates and lowers. Fails when inference contradicts evaluation. */
-export function runOp({ op, inputs, attributes = {}, known = [], symbolic = [], outputCount = 1 }: OpRun): OpResult {
+export function runOp({ op, inputs, attributes = {}, known = [], symbolic = [], followed = [], outputCount = 1 }: OpRun): OpResult {
   const sizes = new Map<string, number>();
   const types = inputs.map((t, i): TypeInfo | undefined => {
     if (!t) return undefined;
@@ -42,7 +44,8 @@ export function runOp({ op, inputs, attributes = {}, known = [], symbolic = [], 
       sizes.set(name, d);
       return d === 1 && axis % 2 === 0 ? d : symbol(name);
     });
-    return { dtype: t.dtype, shape, ...(known.includes(i) ? { constant: t } : {}) };
+    const follow = (v: number, k: number): Dim => { if (v < 0) return v; sizes.set(`e${i}_${k}`, v); return symbol(`e${i}_${k}`); };
+    return { dtype: t.dtype, shape, ...(known.includes(i) ? { constant: t } : {}), ...(followed.includes(i) ? { elements: Array.from(toNumbers(t), follow) } : {}) };
   });
   const fresh = new Set<string>();
   const place = { node: op.type };
