@@ -3,16 +3,26 @@ import { compileModel, type Compiled } from "../compiler/compile.ts";
 import { optimiseModel, type Optimised } from "../compiler/optimise.ts";
 import type { CompileOptions as CompilerOptions } from "../compiler/options.ts";
 import type { ModelSource } from "../onnx/read.ts";
+import { compileVerified, type Verification } from "../verify/verify.ts";
 
-export interface CompileOptions extends CompilerOptions {}
-export type CompileResult = Compiled;
+export interface CompileOptions extends CompilerOptions {
+  /** Compares the result with the original model on generated inputs, and drops rewrites that change it. Default false. */
+  readonly verify?: boolean;
+  /** Seconds that verification may take. Default 60. */
+  readonly verifyBudget?: number;
+}
+export interface CompileResult extends Compiled {
+  /** What was verified, where it was asked for. */
+  readonly verification?: Verification;
+}
 
 /**
  * Compiles a model into an artifact for `onnxfuse/runtime`. Sizes that neither the model nor the options fix stay
  * symbolic: one artifact serves them all. Throws a DiagnosticError for what the caller can mend.
  */
 export async function compile(model: ModelSource, options: CompileOptions = {}): Promise<CompileResult> {
-  return compileModel(model, options);
+  const { verify = false, verifyBudget = 60, ...rest } = options;
+  return verify ? compileVerified(model, rest, verifyBudget) : compileModel(model, rest);
 }
 
 /** Fuses a model into ONNX that any runtime loads: rewrites in standard operators, regions as model-local functions. */
@@ -22,5 +32,6 @@ export type { Optimised } from "../compiler/optimise.ts";
 export type { Counts, Detail, RegionTraffic, Report } from "../compiler/report.ts";
 export type { FusionSwitches } from "../compiler/switches.ts";
 export type { ModelSource } from "../onnx/read.ts";
+export type { Verification } from "../verify/verify.ts";
 export type { Site } from "../rewrite/site.ts";
 export { DiagnosticError, type Diagnostic } from "../core/diagnostic.ts";

@@ -48,6 +48,13 @@ describe("artifact", () => {
     expect(writeArtifact(parts)).toEqual(bytes);
   });
 
+  it("reads a Node Buffer, which stays as it is", () => {
+    const buffer = Buffer.from(bytes);
+    readArtifact(buffer);
+    expect(new Uint8Array(buffer)).toEqual(bytes);
+    expect(codeOf(buffer)).toBe("read");
+  });
+
   it("refuses every truncation, every changed byte and anything appended", () => {
     for (let n = 0; n < bytes.length; n++) expect(codeOf(bytes.slice(0, n))).toMatch(/^OF600[12]$/);
     for (let i = 0; i < bytes.length; i++) {

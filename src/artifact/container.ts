@@ -48,8 +48,10 @@ export function writeContainer(sections: readonly Section[]): Uint8Array {
 
 const damaged = (what: string): never => fail("OF6002", `the artifact is damaged: ${what}`, { hint: "copy or compile it again" });
 
-/** The sections of an artifact, as views into `bytes`. Fails with OF6001 on a foreign file, OF6002 on a damaged one, OF6003 on another version. */
-export function readContainer(bytes: Uint8Array): readonly Section[] {
+/** The sections of an artifact, as views into `file`. Fails with OF6001 on a foreign file, OF6002 on a damaged one, OF6003 on another version. */
+export function readContainer(file: Uint8Array): readonly Section[] {
+  // A plain view: slices of Node's Buffers share memory.
+  const bytes = new Uint8Array(file.buffer, file.byteOffset, file.byteLength);
   if (bytes.byteLength < magic.length || magic.some((m, i) => bytes[i] !== m)) {
     fail("OF6001", "this is not an onnxfuse artifact", { hint: describeForeign(bytes) });
   }

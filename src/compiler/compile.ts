@@ -85,7 +85,7 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
   };
   const fused = fuse(read, (m) => simplify(m.graph, m.ledger, { symbolic }), {
     rules: builtInRules, switches, fusion, allowApproximate: options.allowApproximate ?? false,
-    ...(options.fuel === undefined ? {} : { fuel: options.fuel }), typeOf: (n) => nodeTypes.get(n),
+    ...(options.fuel === undefined ? {} : { fuel: options.fuel }), skip: options.skip ?? [], typeOf: (n) => nodeTypes.get(n),
   });
   const named = nameChains(fused.graph.chains, fused.regions, fused.sites);
   const warnings = switches.unmatched(builtInRules).map((name) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` }));

@@ -25,7 +25,12 @@ export interface CompileOptions {
   readonly outputs?: readonly string[];
   /** At most so many rewrites; to find by bisection the one that changes a result. */
   readonly fuel?: number;
+  /** Rewrites not to do: those that verification found to change a result. */
+  readonly skip?: readonly SkippedRewrite[];
 }
+
+/** A rule at the node it would have replaced. */
+export interface SkippedRewrite { readonly rule: string; readonly at: string }
 
 /** The options as an artifact records them: only what differs from the defaults, keys in order. */
 export function normalOptions(options: CompileOptions): Record<string, unknown> {
@@ -41,6 +46,7 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (options.inputShapes && Object.keys(options.inputShapes).length) out["inputShapes"] = sorted(options.inputShapes);
   if (options.outputs) out["outputs"] = options.outputs;
   if (options.reuseMemory === false) out["reuseMemory"] = false;
+  if (options.skip?.length) out["skip"] = options.skip;
   if (options.strip) out["strip"] = true;
   out["target"] = options.target ?? "wasm";
   return out;

@@ -1,0 +1,46 @@
+/** The form of an `onnxfuse` command. */
+import type { Console } from "../main.ts";
+
+export interface CommandOption {
+  /** `name`, `name <value>`, or `name <value...>` where it may be given several times. */
+  readonly flags: string;
+  readonly doc: string;
+}
+
+/** A parsed command line. */
+export interface CommandLine {
+  readonly operands: readonly string[];
+  /** The last value of an option; undefined where it is not given. */
+  value(name: string): string | undefined;
+  /** All values of an option that may be given several times. */
+  values(name: string): readonly string[];
+  has(name: string): boolean;
+  /** A whole number of at least `least`. Fails with OF1002. */
+  count(name: string, otherwise: number, least?: number): number;
+  /** The help text, where it was asked for. */
+  readonly help?: string;
+}
+
+export interface Command {
+  readonly name: string;
+  /** Operands as the help shows them, such as `<model.onnx>`; `...` marks several. */
+  readonly operands: string;
+  readonly doc: string;
+  readonly options: readonly CommandOption[];
+  /** The exit code. */
+  run(line: CommandLine, console: Console): Promise<number>;
+}
+
+export const jsonOption: CommandOption = { flags: "json", doc: "print JSON" };
+
+/** Options of everything that compiles a model. */
+export const modelOptions: readonly CommandOption[] = [
+  { flags: "shape <shape...>", doc: 'an input\'s shape, "x:1,3,224,224"; -1 stays dynamic' },
+  { flags: "dim <size...>", doc: "a named dimension's size, batch=1" },
+  { flags: "no-fusion", doc: "build without fusion" },
+  { flags: "fusion-rules <file>", doc: "custom fusion rules, JSON" },
+  { flags: "fusion-switches <file>", doc: "turns named fusions on or off" },
+  { flags: "disable <fusion...>", doc: "turn one fusion off, by rule, GE pass or region kind" },
+  { flags: "freeze-initializers", doc: "make initializers that are inputs too constant" },
+  { flags: "allow-approximate", doc: "allow rewrites that are right only for finite values, or approximate" },
+];

@@ -1,0 +1,35 @@
+/** `onnxfuse compile`: a model into an artifact, or into optimised ONNX. */
+import { compile, optimise, type Report } from "../../api/index.ts";
+import { fail } from "../../core/diagnostic.ts";
+import { summaryLines } from "../../compiler/log-lines.ts";
+import { compileOptionsOf } from "../compile-options.ts";
+import { readModelFile, writeFile } from "../files.ts";
+import { formatBytes } from "../table.ts";
+import { jsonOption, modelOptions, type Command } from "./command.ts";
+
+export const compileCommand: Command = {
+  name: "compile", operands: "<model.onnx>", doc: "compile a model into an artifact that runs anywhere",
+  options: [
+    { flags: "output <file>", doc: "where to write (default: beside the model, .om)" },
+    { flags: "emit <form>", doc: "om, or onnx for other runtimes" },
+    { flags: "strip", doc: "leave the fusion report out" },
+    { flags: "verify", doc: "compare the result with the original model" },
+    { flags: "verify-budget <seconds>", doc: "how long verification may take (default 60)" },
+    ...modelOptions, jsonOption,
+  ],
+  async run(line, console) {
+    const [model = ""] = line.operands;
+    const emit = line.value("emit") ?? "om";
+    if (emit !== "om" && emit !== "onnx") fail("OF1002", `--emit ${emit} is not accepted`, { hint: "use om or onnx" });
+    const source = readModelFile(model);
+    const output = line.value("output") ?? model.replace(/\.onnx$/, "") + (emit === "om" ? ".om" : ".fused.onnx");
+    const options = { ...compileOptionsOf(line), strip: line.has("strip") };
+    let bytes: Uint8Array, report: Report;
+    if (emit === "onnx") ({ model: bytes, report } = optimise(source, options));
+    else ({ artifact: bytes, report } = await compile(source, { ...options, verify: line.has("verify"), verifyBudget: line.count("verify-budget", 60) }));
+    writeFile(output, bytes);
+    if (line.has("json")) console.out(JSON.stringify({ output, bytes: bytes.length, report }));
+    else for (const text of [...summaryLines(report).map((l) => l.replace(/^\[GE\] /, "")), ...report.warnings.map((w) => `warning: ${w.message}`), `${output}: ${formatBytes(bytes.length)}`]) console.out(text);
+    return 0;
+  },
+};

@@ -1,0 +1,88 @@
+/** Inputs of a session from files or generated: `--input x=file.npy`, `.json`, or raw bytes with `--dim`. */
+import { dtypes } from "../core/dtype.ts";
+import { byteSize, viewBytes } from "../core/dtype.ts";
+import { fail, nearestName } from "../core/diagnostic.ts";
+import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
+import { Tensor, type Port, type Session } from "../runtime/index.ts";
+import { generateTensor, type InputKind } from "../verify/inputs.ts";
+import type { CommandLine, CommandOption } from "./commands/command.ts";
+import { parseDims } from "./dims.ts";
+import { readBytes, readText } from "./files.ts";
+import { parseInputShapes } from "./input-shapes.ts";
+import { parseJson } from "./json.ts";
+import { readNpy } from "./npy.ts";
+
+export const feedOptions: readonly CommandOption[] = [
+  { flags: "input <name=file...>", doc: "an input from .npy, .json or raw bytes; others are random" },
+  { flags: "seed <number>", doc: "seed of random inputs (default 1)" },
+];
+
+export interface FeedPlan {
+  readonly feeds: Record<string, Tensor>;
+  /** Sizes that were assumed because nothing said them. */
+  readonly assumed: Readonly<Record<string, number>>;
+}
+
+/** Feeds for every input of a session. */
+export function feedsFor(session: Session, line: CommandLine, kind: InputKind = "normal"): FeedPlan {
+  const files = new Map(line.values("input").map((text): [string, string] => {
+    const at = text.indexOf("=");
+    if (at <= 0) fail("OF1013", `'${text}' is not name=file`, { place: { field: "input" } });
+    return [text.slice(0, at), text.slice(at + 1)];
+  }));
+  for (const name of files.keys()) if (!session.inputs.some((i) => i.name === name)) unknown(name, session.inputs);
+  const sizes: Record<string, number> = parseDims(line.values("dim"));
+  const shapes = parseInputShapes(line.values("shape").join(";"), "shape");
+  const feeds: Record<string, Tensor> = {};
+  for (const port of session.inputs) {
+    const file = files.get(port.name);
+    if (file === undefined) continue;
+    const t = readTensorFile(file, port, sizes);
+    bind(port, t.dims, sizes);
+    feeds[port.name] = new Tensor(t.dtype, t.data as never, t.dims);
+  }
+  for (const port of session.inputs) bind(port, shapes[port.name] ?? [], sizes);
+  const assumed: Record<string, number> = {};
+  session.inputs.forEach((port, i) => {
+    if (feeds[port.name]) return;
+    const dims = port.dims.map((d) => (typeof d === "number" ? d : sizes[d] ?? (assumed[d] ??= 1)));
+    const t = generateTensor(port.dtype, dims, kind, line.count("seed", 1) * 1000 + i);
+    feeds[port.name] = new Tensor(t.dtype, t.data as never, t.dims);
+  });
+  return { feeds, assumed };
+}
+
+/** Takes sizes of symbols from a shape. */
+function bind(port: Port, dims: readonly (number | undefined)[], sizes: Record<string, number>): void {
+  port.dims.forEach((d, axis) => { const size = dims[axis]; if (typeof d === "string" && size !== undefined) sizes[d] ??= size; });
+}
+
+function unknown(name: string, inputs: readonly Port[]): never {
+  const near = nearestName(name, inputs.map((i) => i.name));
+  return fail("OF7002", `there is no input '${name}'`, { hint: near === undefined ? `the inputs are ${inputs.map((i) => i.name).join(", ")}` : `did you mean '${near}'?` });
+}
+
+function readTensorFile(file: string, port: Port, sizes: Readonly<Record<string, number>>): CoreTensor {
+  if (file.endsWith(".npy")) return readNpy(readBytes(file, "the input"), file);
+  if (file.endsWith(".json")) return fromJson(parseJson(readText(file, "the input"), file, "OF1014"), port, file);
+  const bytes = readBytes(file, "the input");
+  const dims = port.dims.map((d) => (typeof d === "number" ? d : sizes[d] ?? fail("OF1014", `the size '${d}' of raw input '${port.name}' is not known`, { hint: `give it, --dim ${d}=…` })));
+  if (bytes.length !== sizeOf(dims) * byteSize(port.dtype)) fail("OF1014", `'${file}' has ${bytes.length} bytes; ${port.dtype} of [${dims.join(", ")}] has ${sizeOf(dims) * byteSize(port.dtype)}`);
+  return { dtype: port.dtype, dims, data: viewBytes(port.dtype, bytes) };
+}
+
+/** `{ "type", "dims", "data": [...] }`, or nested lists. */
+function fromJson(value: unknown, port: Port, file: string): CoreTensor {
+  const wrong = (message: string): never => fail("OF1014", message, { place: { file }, hint: 'write nested lists, or {"dims": [2], "data": [1, 2]}' });
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  const given = isObject ? (value as { dims?: unknown; data?: unknown; type?: unknown }) : undefined;
+  const type = given?.type ?? port.dtype;
+  if (typeof type !== "string" || !(type in dtypes)) wrong(`there is no type '${String(type)}'`);
+  const dims: number[] = [];
+  if (Array.isArray(given?.dims)) dims.push(...given.dims.map(Number));
+  else for (let v = value; Array.isArray(v); v = v[0] as unknown) dims.push(v.length);
+  const flat = [given?.data ?? value].flat(Infinity) as (number | string | boolean)[];
+  if (flat.length !== sizeOf(dims)) wrong(`there are ${flat.length} elements for [${dims.join(", ")}]`);
+  const t = new Tensor(port.dtype, flat, dims);
+  return { dtype: t.type, dims, data: t.data };
+}

@@ -1,0 +1,24 @@
+/** Opens what a command is given: an artifact as it is, a model by compiling it. */
+import { compile, type CompileOptions } from "../api/index.ts";
+import { fail } from "../core/diagnostic.ts";
+import { load, type Session } from "../runtime/index.ts";
+import { readBytes, readModelFile } from "./files.ts";
+
+/** Whether bytes begin as artifacts do. */
+export const isArtifact = (bytes: Uint8Array): boolean => bytes[0] === 0x89 && bytes[1] === 0x4f && bytes[2] === 0x4d && bytes[3] === 0x46;
+
+/** The artifact in a file, compiled first where it is a model. */
+export async function openArtifact(path: string, options: CompileOptions): Promise<Uint8Array> {
+  const bytes = readBytes(path, "the file");
+  if (isArtifact(bytes)) return bytes;
+  if (path.endsWith(".om")) return bytes;
+  return (await compile(readModelFile(path), options)).artifact;
+}
+
+export const openSession = async (path: string, options: CompileOptions): Promise<Session> => load(await openArtifact(path, options));
+
+/** An artifact's bytes. Fails with OF1012 for anything else. */
+export function readArtifactFile(path: string): Uint8Array {
+  const bytes = readBytes(path, "the artifact");
+  return isArtifact(bytes) || path.endsWith(".om") ? bytes : fail("OF1012", `'${path}' is not an artifact`, { hint: "compile it first, with onnxfuse compile" });
+}

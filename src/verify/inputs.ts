@@ -1,0 +1,39 @@
+/** Generated inputs: seeded, of several kinds, so that a difference shows that only some values bring out. */
+import { isFloat, isInteger, type DType } from "../core/dtype.ts";
+import { fromNumbers, sizeOf, type Tensor } from "../core/tensor.ts";
+
+export type InputKind = "normal" | "negative" | "zeros" | "large" | "denormal";
+export const inputKinds: readonly InputKind[] = ["normal", "negative", "zeros", "large", "denormal"];
+
+/** mulberry32: numbers in [0, 1). */
+function generator(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** A tensor of a kind. Integers are small and not negative, since they are often indices; bools are either. */
+export function generateTensor(dtype: DType, dims: readonly number[], kind: InputKind, seed: number): Tensor {
+  const random = generator(seed);
+  if (dtype === "string") return { dtype, dims, data: Array.from({ length: sizeOf(dims) }, (_, i) => `s${i}`) };
+  const values = Array.from({ length: sizeOf(dims) }, () => element(dtype, kind, random));
+  return fromNumbers(dtype, dims, values);
+}
+
+function element(dtype: DType, kind: InputKind, random: () => number): number {
+  if (dtype === "bool") return kind === "zeros" ? 0 : Math.floor(random() * 2);
+  if (isInteger(dtype)) return kind === "zeros" ? 0 : Math.floor(random() * (dtype === "uint8" || dtype === "int8" ? 100 : 2));
+  if (!isFloat(dtype)) return 0;
+  const bell = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+  switch (kind) {
+    case "normal": return bell;
+    case "negative": return -Math.abs(bell);
+    case "zeros": return random() < 0.5 ? 0 : -0;
+    case "large": return bell * 1e3;
+    case "denormal": return bell * 1e-40;
+  }
+}
