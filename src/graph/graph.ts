@@ -133,10 +133,16 @@ export class Graph {
     value.constant = tensor;
     return value;
   }
+  /** Gives up a constant that nothing uses, and its name. */
+  removeConstant(value: Value): void {
+    invariant(value.constant && value.uses.length === 0 && value.resultOf.length === 0, `constant ${value.name} is used`);
+    this.#names.delete(value.name);
+  }
   /** Removes a graph input that nothing uses. */
   removeInput(value: Value): void {
     invariant(value.uses.length === 0 && value.resultOf.length === 0, `input ${value.name} is used`);
     this.#inputs.splice(this.#inputs.indexOf(value), 1);
+    this.#names.delete(value.name);
   }
   setOutputs(values: readonly Value[]): void {
     for (const v of this.#outputs) { const { returns } = mutable(v); returns.splice(returns.indexOf(this), 1); }

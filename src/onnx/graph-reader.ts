@@ -33,8 +33,9 @@ export interface ReadState {
   readonly warnings: Diagnostic[];
   /** Conditions over sizes that are taken to hold, or not. */
   readonly assumptions: Assumptions;
-  /** Subgraphs so far, so that those of an attempt that fails can be taken apart. */
+  /** Subgraphs and constants so far, so that those of an attempt that fails can be taken apart. */
   readonly subgraphs: Graph[];
+  readonly constants: Value[];
 }
 
 /** Values by the names a file uses for them; names of subgraphs hide those around them. */
@@ -81,7 +82,13 @@ export function readInitializers(proto: GraphProto, body: Body, state: ReadState
 }
 
 function addConstant(tensor: Tensor, name: string, body: Body, state: ReadState): void {
-  body.scope.set(name, body.graph.addConstant(tensor, displayName(name, body, state)));
+  body.scope.set(name, newConstant(tensor, displayName(name, body, state), body.graph, state));
+}
+
+function newConstant(tensor: Tensor, name: string, graph: Graph, state: ReadState): Value {
+  const value = graph.addConstant(tensor, name);
+  state.constants.push(value);
+  return value;
 }
 
 /** Reads nodes, in an order of their own making, into the body. */
@@ -121,7 +128,7 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
   const { op } = spelling;
   const values = spelling.inputs.map((i, index) => {
     if (!i) return undefined;
-    return "literal" in i ? body.graph.addConstant(i.literal, `${name}_${Object.keys(op.inputs)[index] ?? index}`) : valueOf(i.value, body, name);
+    return "literal" in i ? newConstant(i.literal, `${name}_${Object.keys(op.inputs)[index] ?? index}`, body.graph, state) : valueOf(i.value, body, name);
   });
   const known = knownAttributes(op, spelling.attributes, name, state);
   const types = inferNode(op, values, known, outputs.length, { place: { node: name }, fresh: (hint) => state.symbols.fresh(`${name}_${hint}`) });

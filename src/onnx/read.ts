@@ -58,7 +58,7 @@ interface Reading { readonly nodes: number; readonly operators: Operators; reado
 
 function readUnder(proto: ModelProto & { graph: GraphProto }, { nodes, operators, files, options }: Reading, assumptions: Assumptions): ReadModel {
   const state: ReadState = {
-    operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], assumptions, subgraphs: [],
+    operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], assumptions, subgraphs: [], constants: [],
   };
   const graph = new Graph(proto.graph.name === "" ? "main" : proto.graph.name);
   const body: Body = {

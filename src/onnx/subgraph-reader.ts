@@ -50,14 +50,24 @@ function readIf(node: string, graphs: readonly SubgraphProto[], state: ReadState
 
 /** As `readOnce`; leaves nothing behind when it fails. */
 function tryOnce(name: string, proto: GraphProto, around: Body, state: ReadState): Graph {
-  const names = new Set(state.nodeTypes.keys()), before = state.subgraphs.length;
+  const undo = checkpoint(state);
   try {
     return readOnce(name, [], proto, around, state);
   } catch (error) {
-    state.subgraphs.splice(before).reverse().forEach(discard);
-    for (const own of [...state.nodeTypes.keys()]) if (!names.has(own)) state.nodeTypes.delete(own);
+    undo();
     throw error;
   }
+}
+
+/** Takes apart what is read from here on: subgraphs, constants, names of nodes. */
+function checkpoint(state: ReadState): () => void {
+  const names = new Set(state.nodeTypes.keys()), subgraphs = state.subgraphs.length, constants = state.constants.length, warnings = state.warnings.length;
+  return () => {
+    state.subgraphs.splice(subgraphs).reverse().forEach(discard);
+    for (const value of state.constants.splice(constants)) value.graph.removeConstant(value);
+    for (const own of [...state.nodeTypes.keys()]) if (!names.has(own)) state.nodeTypes.delete(own);
+    state.warnings.length = warnings;
+  };
 }
 
 /** A branch that stops the run; its results only have the types of the other branch's. */
@@ -83,12 +93,11 @@ function readBody(type: string, name: string, inputs: readonly (Value | undefine
   let types = start.types;
   const changing = new Set<Dim>();
   for (;;) {
-    const names = new Set(state.nodeTypes.keys());
+    const undo = checkpoint(state);
     const graph = readOnce(name, types, proto, around, state);
     const settled = settle(types, graph, { ...start, firstResult: type === "Loop" ? 1 : 0 }, changing, state, place);
     if (settled === types) return graph;
-    discard(graph);
-    for (const made of [...state.nodeTypes.keys()]) if (!names.has(made)) state.nodeTypes.delete(made);
+    undo();
     types = settled;
   }
 }
@@ -175,4 +184,5 @@ function discard(graph: Graph): void {
     for (const inner of subgraphs(node)) discard(inner);
     graph.erase(node);
   }
+  for (const input of [...graph.inputs]) graph.removeInput(input);
 }

@@ -137,7 +137,7 @@ class GraphWriter {
       input: graph.inputs.map((v) => writeType(v.name, v.type)),
       output: graph.outputs.map((v) => writeType(v.name, v.type)),
       initializer: constants.map((v) => writeTensor(present(v.constant, "a constant"), v.name)),
-      valueInfo: graph.nodes.flatMap((n) => n.outputs).filter((v) => inside.has(v.name) && !outputs.has(v) && v.uses.length > 0).map((v) => writeType(v.name, v.type)),
+      valueInfo: graph.nodes.flatMap((n) => n.outputs).filter((v) => inside.has(v.name) && used.has(v.name) && !outputs.has(v)).map((v) => writeType(v.name, v.type)),
     });
   }
 
