@@ -119,7 +119,7 @@ export const variadicOp = ({ type, since, allowed, evaluate, lower, finish = (x)
     checkType(context, first, "data", allowed);
     checkSameType(context, data);
     const shape = broadcastOf(context, data);
-    const joined = elements && combineElements(shape, data, (...x) => x.reduce<Dim | undefined>((a, b) => (a === undefined ? undefined : elements(a, b)), x[0]));
+    const joined = elements && combineElements(shape, data, (...x) => x.slice(1).reduce<Dim | undefined>((a, b) => (a === undefined ? undefined : elements(a, b)), x[0]));
     return [typeWith(first.dtype, shape, joined)];
   },
   lower: ({ data }, _, context) => {

@@ -3,7 +3,7 @@
  * assignments do, an element comes from the updates inside the box and from the data outside. Others run on the host.
  */
 import { formatShape, isStatic } from "../core/dim.ts";
-import { rowMajorStrides, sizeOf, toNumbers } from "../core/tensor.ts";
+import { rowMajorStrides, sizeOf } from "../core/tensor.ts";
 import * as evaluate from "../evaluate/gather.ts";
 import { defineOp, int, optional, type TypeInfo } from "../graph/op.ts";
 import { add, and, div, eq, lt, max, min, mul, rem, select, binary, type Expr } from "../kernel/expr.ts";
