@@ -1,0 +1,112 @@
+/**
+ * Loop nests of naive kernels: which loops may run in any order, which only fold into accumulators, and rebuilding a
+ * nest over other loop variables.
+ */
+import { dimEqual, type Dim } from "../core/dim.ts";
+import { constant, dimExpr, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
+import type { ExprTable } from "../kernel/share.ts";
+import { block, loop, type Stmt } from "../kernel/stmt.ts";
+import { expressionsOf, mapExpr, mapStmtExprs, visitExpr, visitStmt } from "../kernel/traverse.ts";
+
+export type Loop = Extract<Stmt, { kind: "for" }>;
+
+/** The statements of a block, or the statement alone. */
+export const statementsOf = (s: Stmt): readonly Stmt[] => (s.kind === "block" ? s.body : [s]);
+
+/** for (axis = 0; axis < extent; axis++) */
+export const wholeLoop = (axis: Axis, body: Stmt): Stmt => loop(axis, constant(0, i32), dimExpr(axis.extent), 1, body);
+export const wholeNest = (axes: readonly Axis[], body: Stmt): Stmt => axes.reduceRight<Stmt>((inner, axis) => wholeLoop(axis, inner), body);
+
+/** True when the loop counts from 0 to its axis's extent by ones. */
+export function isWhole(s: Loop): boolean {
+  const end: Dim | undefined = s.end.kind === "const" ? Number(s.end.value) : s.end.kind === "dim" ? s.end.dim : undefined;
+  return s.step === 1 && s.begin.kind === "const" && Number(s.begin.value) === 0 && end !== undefined && dimEqual(end, s.axis.extent);
+}
+
+/**
+ * parallel: iterations write different elements and nothing else that the kernel reads, so they may run in any order.
+ * reduction: iterations only fold into locals declared outside, and write no memory. serial: anything else.
+ */
+export type LoopKind = "parallel" | "reduction" | "serial";
+
+export function loopKind(s: Loop, table: ExprTable): LoopKind {
+  if (!isWhole(s)) return "serial";
+  const declared = new Set<string>(), stored = new Set<Buffer>(), loaded = new Set<Buffer>(), inner = new Set<Axis>();
+  let foldsOut = false, assignsOut = false, writes = false, opaque = false, distinct = true;
+  const seen = new Set<Expr>();
+  visitStmt(s.body, (x) => {
+    if (x.kind === "let") declared.add(x.name);
+    if (x.kind === "for") inner.add(x.axis);
+    if (x.kind === "storeAt") opaque = true;
+    if (x.kind === "store") { writes = true; stored.add(x.buffer); }
+    expressionsOf(x).forEach((root) => visitExpr(root, (e) => {
+      if (e.kind === "load") loaded.add(e.buffer);
+      if (e.kind === "loadAt" || e.kind === "address") opaque = true;
+    }, seen));
+  });
+  visitStmt(s.body, (x) => {
+    if (x.kind === "accumulate" && !declared.has(x.name)) foldsOut = true;
+    if (x.kind === "assign" && !declared.has(x.name)) assignsOut = true;
+    if (x.kind === "store" && !x.indices.some((i) => isOwnIndex(i, s.axis, inner, table))) distinct = false;
+  });
+  if (opaque || assignsOut) return "serial";
+  if (!writes) return foldsOut ? "reduction" : "serial";
+  return foldsOut || !distinct || [...stored].some((b) => loaded.has(b)) ? "serial" : "parallel";
+}
+/** A sum in which, of all that changes in the loop, only its own variable occurs. */
+function isOwnIndex(i: Expr, axis: Axis, inner: ReadonlySet<Axis>, table: ExprTable): boolean {
+  let own = false;
+  for (const { atom } of table.linear(table.make(i)).terms) {
+    if (atom.kind === "axis" && atom.axis === axis) own = true;
+    else {
+      let varies = false;
+      visitExpr(atom, (e) => { if (e.kind === "load" || e.kind === "local" || (e.kind === "axis" && (e.axis === axis || inner.has(e.axis)))) varies = true; });
+      if (varies) return false;
+    }
+  }
+  return own;
+}
+
+export interface Nest {
+  /** Outermost first. */
+  readonly axes: readonly Axis[];
+  readonly body: Stmt;
+}
+/** The perfect nest that begins with a loop, as far as its loops are of one kind. */
+export function nestOf(s: Loop, kind: LoopKind, table: ExprTable): Nest {
+  const axes = [s.axis];
+  let { body } = s;
+  for (;;) {
+    const [only, ...more] = statementsOf(body);
+    if (!only || more.length || only.kind !== "for" || loopKind(only, table) !== kind) return { axes, body };
+    axes.push(only.axis);
+    body = only.body;
+  }
+}
+
+/** Replaces loop variables by expressions. */
+export function substitute(s: Stmt, map: ReadonlyMap<Axis, Expr>, table: ExprTable): Stmt {
+  const memo = new Map<Expr, Expr>();
+  return mapStmtExprs(s, (e) => table.make(mapExpr(e, (x) => (x.kind === "axis" ? map.get(x.axis) ?? x : x), memo)));
+}
+
+/** Loops of one iteration go; declarations in front of a loop that is alone with them move into it. */
+export function perfectNests(s: Stmt, table: ExprTable): Stmt {
+  switch (s.kind) {
+    case "block": return sinkDeclarations(block(...s.body.map((b) => perfectNests(b, table))));
+    case "if": return { ...s, then: perfectNests(s.then, table), ...(s.else ? { else: perfectNests(s.else, table) } : {}) };
+    case "for": {
+      if (isWhole(s) && s.axis.extent === 1) return perfectNests(substitute(s.body, new Map([[s.axis, constant(0, i32)]]), table), table);
+      return { ...s, body: perfectNests(s.body, table) };
+    }
+    default: return s;
+  }
+}
+function sinkDeclarations(s: Stmt): Stmt {
+  const all = statementsOf(s), last = all.at(-1), before = all.slice(0, -1);
+  if (!last || before.length === 0 || last.kind !== "for" || !isWhole(last) || before.some((b) => b.kind !== "let")) return s;
+  const names = new Set(before.map((b) => (b.kind === "let" ? b.name : "")));
+  let fixed = true;
+  visitStmt(last.body, (x) => { if ((x.kind === "assign" || x.kind === "accumulate") && names.has(x.name)) fixed = false; });
+  return fixed ? { ...last, body: sinkDeclarations(block(...before, last.body)) } : s;
+}
