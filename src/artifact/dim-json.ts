@@ -1,10 +1,10 @@
 /** Sizes as JSON: a number, a symbol's name, or an operation over sizes. Evaluated by the runtime without the compiler's algebra. */
 import type { Dim, DimAtom } from "../core/dim.ts";
 
-type Operator = "+" | "*" | "/" | "%" | "min" | "max";
+type Operator = "+" | "*" | "/" | "%" | "min" | "max" | "broadcast";
 export type DimJson = number | string | readonly [Operator, ...DimJson[]];
 
-const operators = { floordiv: "/", mod: "%", min: "min", max: "max" } as const;
+const operators = { floordiv: "/", mod: "%", min: "min", max: "max", broadcast: "broadcast" } as const;
 
 /** The JSON form of a size. `/` rounds down, `%` is not negative for a positive divisor. */
 export function dimToJson(d: Dim): DimJson {
@@ -39,7 +39,8 @@ function apply(operator: Operator, a: number, b: number): number {
     case "/": return b === 0 ? 0 : Math.floor(a / b);
     case "%": return b === 0 ? 0 : ((a % b) + b) % b;
     case "min": return Math.min(a, b);
-    default: return Math.max(a, b);
+    case "max": return Math.max(a, b);
+    default: return a === 1 ? b : a;
   }
 }
 

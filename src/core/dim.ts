@@ -17,7 +17,7 @@ export interface SymbolicDim {
 export interface DimTerm { readonly coefficient: number; readonly atoms: readonly DimAtom[] }
 export type DimAtom =
   | { readonly kind: "symbol"; readonly name: string; readonly key: string }
-  | { readonly kind: "floordiv" | "mod" | "min" | "max"; readonly a: Dim; readonly b: Dim; readonly key: string };
+  | { readonly kind: "floordiv" | "mod" | "min" | "max" | "broadcast"; readonly a: Dim; readonly b: Dim; readonly key: string };
 
 /** Values for symbols. */
 export type DimBinding = (symbol: string) => number;
@@ -113,6 +113,18 @@ export function dimMax(a: Dim, b: Dim): Dim {
   if (typeof a === "number" && typeof b === "number") return Math.max(a, b);
   return minMax("max", a, b);
 }
+/** The size that a broadcast of two sizes has: the one that is not 1. */
+export function dimBroadcast(a: Dim, b: Dim): Dim {
+  const operands = [...new Map([...broadcastOperands(a), ...broadcastOperands(b)].filter((d) => d !== 1).map((d) => [keyOf(d), d])).values()];
+  const fixed = operands.find((d) => typeof d === "number");
+  if (fixed !== undefined) return fixed;
+  const [first, ...rest] = operands.sort((x, y) => (keyOf(x) < keyOf(y) ? 1 : -1));
+  return rest.reduce((joined, d) => fromAtom({ kind: "broadcast", a: d, b: joined, key: `broadcast(${keyOf(d)},${keyOf(joined)})` }), first ?? 1);
+}
+function broadcastOperands(d: Dim): readonly Dim[] {
+  const atom = loneAtom(d);
+  return atom?.kind === "broadcast" ? [...broadcastOperands(atom.a), ...broadcastOperands(atom.b)] : [d];
+}
 /**
  * Flattened, sorted and without operands that another one decides: equal ones, those on the wrong side of it for every
  * binding, and those that absorption leaves out, since max(a, min(a, b)) = a and min(a, max(a, b)) = a.
@@ -176,6 +188,7 @@ function atomRange(a: DimAtom): { lower: number; upper: number } {
     }
     case "min": { const x = dimRange(a.a), y = dimRange(a.b); return { lower: Math.min(x.lower, y.lower), upper: Math.min(x.upper, y.upper) }; }
     case "max": { const x = dimRange(a.a), y = dimRange(a.b); return { lower: Math.max(x.lower, y.lower), upper: Math.max(x.upper, y.upper) }; }
+    case "broadcast": { const x = dimRange(a.a), y = dimRange(a.b); return { lower: Math.min(x.lower, y.lower), upper: Math.max(x.upper, y.upper) }; }
     default: return assertNever(a);
   }
 }
@@ -193,6 +206,7 @@ function evaluateAtom(a: DimAtom, binding: DimBinding): number {
     case "mod": return y === 0 ? 0 : ((x % y) + y) % y;
     case "min": return Math.min(x, y);
     case "max": return Math.max(x, y);
+    case "broadcast": return x === 1 ? y : x;
     default: return assertNever(a);
   }
 }
@@ -210,6 +224,7 @@ function substituteAtom(a: DimAtom, map: ReadonlyMap<string, Dim>): Dim {
     case "mod": return dimMod(x, y);
     case "min": return dimMin(x, y);
     case "max": return dimMax(x, y);
+    case "broadcast": return dimBroadcast(x, y);
     default: return assertNever(a);
   }
 }
@@ -228,7 +243,7 @@ export function symbolsOf(d: Dim, into: Set<string> = new Set()): Set<string> {
 export const formatDim = (d: Dim): string => (typeof d === "number" ? String(d) : d.key.replace(/^\((.*)\)$/, "$1"));
 export const formatShape = (shape: readonly Dim[]): string => `[${shape.map(formatDim).join(", ")}]`;
 
-/** JSON form kept in artifacts: a number, a symbol name, or `["+", …]`, `["*", …]`, `["//", a, b]`, `["%"…]`, `["min"…]`, `["max"…]`. */
+/** JSON form kept in artifacts: a number, a symbol name, or `["+", …]`, `["*", …]`, `["//", a, b]`, `["%"…]`, `["min"…]`, `["max"…]`, `["broadcast"…]`. */
 export type DimJson = number | string | readonly [string, ...DimJson[]];
 export function dimToJson(d: Dim): DimJson {
   if (typeof d === "number") return d;
@@ -257,19 +272,18 @@ export function dimFromJson(json: DimJson): Dim {
     case "%": return dimMod(x, y);
     case "min": return dimMin(x, y);
     case "max": return dimMax(x, y);
+    case "broadcast": return dimBroadcast(x, y);
     default: invariant(false, `unknown dim operator ${op}`);
   }
 }
 
-/** The size of a numpy broadcast of two sizes; undefined when two constants disagree. Unequal unknowns give their maximum. */
+/** The size of a numpy broadcast of two sizes; undefined when two constants disagree. */
 export function broadcastDim(a: Dim, b: Dim): Dim | undefined {
   if (dimEqual(a, b)) return a;
   if (a === 1) return b;
   if (b === 1) return a;
   if (typeof a === "number" && typeof b === "number") return undefined;
-  if (typeof a === "number") return a;
-  if (typeof b === "number") return b;
-  return dimMax(a, b);
+  return dimBroadcast(a, b);
 }
 
 /** numpy broadcast of shapes; undefined when they do not broadcast. */

@@ -12,7 +12,7 @@ import { Add, Div, Mod, Mul } from "../ops/arithmetic.ts";
 import { Cast } from "../ops/cast.ts";
 import { Concat } from "../ops/concat.ts";
 import { Gather } from "../ops/gather.ts";
-import { Less } from "../ops/logic.ts";
+import { Equal, Less } from "../ops/logic.ts";
 import { Reshape } from "../ops/reshape.ts";
 import { Shape } from "../ops/shape.ts";
 import { Where } from "../ops/where.ts";
@@ -51,6 +51,7 @@ export function writeKnownElements(output: string, types: readonly TypeInfo[], n
       case "mod": return step(Mod, [size(a.a), size(a.b)]);
       case "min": return least(size(a.a), size(a.b));
       case "max": return greatest(size(a.a), size(a.b));
+      case "broadcast": return step(Where, [step(Equal, [size(a.a), vector(1)], truth), size(a.b), size(a.a)]);
       default: return assertNever(a);
     }
   });

@@ -24,7 +24,7 @@ export function replaceOutput(node: Node, by: Value, index = 0): number | undefi
     const takesName = old.resultOf.length > 0;
     graph.replaceUses(old, by);
     const erased = eraseIfDead(node);
-    if (takesName && erased) graph.rename(by, name);
+    if (takesName) giveName(old, by, name, erased);
     return erased ? 1 : 0;
   }
   if (node.op === Identity) {
@@ -38,10 +38,18 @@ export function replaceOutput(node: Node, by: Value, index = 0): number | undefi
   const { name } = old;
   for (const use of old.uses) graph.setInput(use.node, use.index, by);
   graph.replaceUses(old, copy);
-  if (!eraseIfDead(node)) return -1;
-  graph.rename(copy, name);
+  const erased = eraseIfDead(node);
+  giveName(old, copy, name, erased);
+  if (!erased) return -1;
   graph.renameNode(identity, node.name);
   return 0;
+}
+
+/** Moves a result's name from `old`, whose node may live on for its other outputs, to `by`. */
+function giveName(old: Value, by: Value, name: string, erased: boolean): void {
+  const { graph } = by;
+  if (!erased) graph.rename(old, graph.freshName(name));
+  graph.rename(by, name);
 }
 
 /** Erases a node whose outputs nothing uses. */
