@@ -35,7 +35,10 @@ export class Places {
   }
   /** Every value that has a buffer, with its placement. */
   placements(): Map<Buffer, Placement> {
-    return new Map([...this.#buffers].map(([value, buffer]) => [buffer, this.of(value)]));
+    const out = new Map<Buffer, Placement>();
+    // Placing a view may give its root a buffer, which this then visits too.
+    for (const [value, buffer] of this.#buffers) out.set(buffer, this.of(value));
+    return out;
   }
 
   /** Lets the results of a region with execution "view" lie in other values' memory; false where that cannot be. */
