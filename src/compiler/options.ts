@@ -42,7 +42,8 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (options.enableFusion === false) out["enableFusion"] = false;
   if (options.freezeInitializers) out["freezeInitializers"] = true;
   if (options.fuel !== undefined) out["fuel"] = options.fuel;
-  if (options.fusionSwitches) out["fusionSwitches"] = { ...options.fusionSwitches, ...(options.fusionSwitches.named ? { named: sorted(options.fusionSwitches.named) } : {}) };
+  const { named = {}, ...all } = options.fusionSwitches ?? {};
+  if (Object.keys(all).length + Object.keys(named).length) out["fusionSwitches"] = { ...all, named: sorted(named) };
   if (options.inputShapes && Object.keys(options.inputShapes).length) out["inputShapes"] = sorted(options.inputShapes);
   if (options.outputs) out["outputs"] = options.outputs;
   if (options.reuseMemory === false) out["reuseMemory"] = false;
