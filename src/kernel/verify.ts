@@ -99,6 +99,7 @@ class Verifier {
       const { lower, upper }: Bounds = this.#table.bounds(this.#table.linear(this.#table.make(e)));
       const size = buffer.shape[d] ?? 1;
       if (lower !== undefined && upper !== undefined && !nonNegativeIfNotEmpty(dimSub(upper, lower))) return;
+      if (size === 0) return;
       const below = upper !== undefined && nonNegative(dimSub(-1, upper)), above = lower !== undefined && nonNegative(dimSub(lower, size));
       this.#check(!below && !(above && !isSymbolic(size)), `${printExpr(e)} is outside dimension ${d} of ${buffer.name}`);
     });
