@@ -8,6 +8,7 @@ import { lowerProgram } from "../lower/program.ts";
 import { planMemory, type MemoryPlan } from "../memory/plan.ts";
 import { chooseLayouts } from "../schedule/layout.ts";
 import { legalize } from "../schedule/legalize.ts";
+import { scheduleLoops } from "../schedule/loops.ts";
 import { scheduleStructures } from "../schedule/structures.ts";
 import { mapKernels, placeScratch } from "./kernels.ts";
 
@@ -16,9 +17,11 @@ export interface Built { readonly program: Program; readonly plan: MemoryPlan; r
 /** Graph and regions → program → plan → code for every engine. */
 export function build(graph: Graph, regions: readonly Region[], reuse: boolean): Built {
   const lowered = lowerProgram(graph, regions);
-  const structured = scheduleStructures(chooseLayouts(lowered), { relaxedSimd: true });
-  const placed = placeScratch(structured);
-  const program = mapKernels(placed, (kernel) => legalize(kernel, placed.placements));
+  const laidOut = placeScratch(chooseLayouts(lowered));
+  const looped = mapKernels(laidOut, (kernel) => (kernel.structure ? kernel : scheduleLoops(kernel, laidOut.placements)));
+  const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true }));
+  const scheduled = mapKernels({ placements, ...structured }, (kernel) => (kernel.structure ? scheduleLoops(kernel, placements) : kernel));
+  const program = mapKernels(scheduled, (kernel) => legalize(kernel, placements));
   const plan = planMemory(program, { dims: programDims(program), reuse });
   const codes = (["relaxed-simd", "simd"] as const).map((engine) => ({ engine, code: emitModule(program, plan, { relaxedSimd: engine === "relaxed-simd" }) }));
   return { program, plan, codes };
