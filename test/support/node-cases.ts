@@ -14,7 +14,9 @@ import { dataFolder, readTensorFile } from "./cases.ts";
 export interface NodeCase {
   readonly name: string;
   readonly bytes: Uint8Array;
-  /** Inputs and expected outputs by name, one pair for each data set. Read when asked for: some are no tensors. */
+  /** Whether all inputs and outputs are tensors; the data sets of others cannot be read. */
+  readonly tensorsOnly: boolean;
+  /** Inputs and expected outputs by name, one pair for each data set. */
   readonly dataSets: () => { readonly feeds: Record<string, Tensor>; readonly expected: Record<string, Tensor> }[];
 }
 
@@ -29,10 +31,10 @@ export function loadNodeCase(name: string): NodeCase {
   if (folder === undefined) throw new Error("set ONNXFUSE_TEST_DATA");
   const at = join(folder, name);
   const bytes = readFileSync(join(at, "model.onnx"));
+  const { graph } = fromBinary(ModelProtoSchema, bytes);
   return {
-    name, bytes,
+    name, bytes, tensorsOnly: [...(graph?.input ?? []), ...(graph?.output ?? [])].every((v) => v.type?.value.case === "tensorType"),
     dataSets: () => {
-      const graph = fromBinary(ModelProtoSchema, bytes).graph;
       const read = (set: string, kind: string, names: readonly string[]): Record<string, Tensor> =>
         Object.fromEntries(names.flatMap((n, i): [string, Tensor][] => { const file = join(at, set, `${kind}_${i}.pb`); return n !== "" && existsSync(file) ? [[n, readTensorFile(file)]] : []; }));
       return readdirSync(at).filter((f) => f.startsWith("test_data_set_")).sort().map((set) => ({
