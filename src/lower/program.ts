@@ -105,17 +105,17 @@ class ProgramLowering {
 
   #control(region: Region): readonly Step[] {
     const node = present(region.nodes[0], "control node");
-    const graphs = subgraphs(node), branches = region.branches ?? [];
-    const [thenRegions, elseRegions] = branches;
-    
-    if (graphs.length !== 2 || !thenRegions || !elseRegions)
+    const graphs = subgraphs(node);
+    const [then, otherwise] = ["then_branch", "else_branch"].map((name) => graphs.findIndex((g) => g === node.attributes[name]));
+    const thenGraph = graphs[then ?? -1], elseGraph = graphs[otherwise ?? -1];
+    const thenRegions = region.branches?.[then ?? -1], elseRegions = region.branches?.[otherwise ?? -1];
+    if (!thenGraph || !elseGraph || !thenRegions || !elseRegions)
       fail("OF5003", `${node.op.type} is not compiled yet`, { place: { node: node.name }, hint: "unroll it when exporting the model" });
     const condition = present(node.inputs[0], "condition");
     const predicate = condition.type.elements?.[0];
-    const [thenGraph, elseGraph] = graphs;
     return [{
       kind: "if", condition: predicate === undefined ? this.#places.bufferOf(condition) : { predicate },
-      then: this.#branch(node, present(thenGraph, "then"), thenRegions), else: this.#branch(node, present(elseGraph, "else"), elseRegions), origin: regionOrigin(region),
+      then: this.#branch(node, thenGraph, thenRegions), else: this.#branch(node, elseGraph, elseRegions), origin: regionOrigin(region),
     }];
   }
   /** A branch writes its results where the If's results lie. */
