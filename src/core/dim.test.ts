@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { dimAdd, dimMax, dimMin, evaluateDim, formatDim, symbol, type Dim } from "./dim.ts";
+import { dimAdd, dimBroadcast, dimFloorDiv, dimMax, dimMin, evaluateDim, formatDim, symbol, type Dim } from "./dim.ts";
 
 const a = symbol("a"), b = symbol("b"), c = symbol("c");
 const same = (x: Dim, y: Dim): void => expect(formatDim(x)).toBe(formatDim(y));
@@ -22,5 +22,20 @@ test("the value is that of the numbers", () => {
     const value = (d: Dim): number => evaluateDim(d, (name) => sizes[name] ?? NaN);
     expect(value(dimMax(dimMin(a, b), dimMax(c, dimMin(b, 2))))).toBe(Math.max(Math.min(x, y), z, Math.min(y, 2)));
     expect(value(dimMin(dimMax(a, b), dimMin(c, dimMax(b, 2))))).toBe(Math.min(Math.max(x, y), z, Math.max(y, 2)));
+  }
+});
+test("a capped size broadcasts with the size itself as that size", () => {
+  same(dimBroadcast(a, dimMin(1, a)), a);
+  same(dimBroadcast(dimMin(512, a), a), a);
+  expect(formatDim(dimBroadcast(a, dimMin(b, a)))).toMatch(/broadcast/);
+  expect(formatDim(dimBroadcast(a, dimMin(512, b)))).toMatch(/broadcast/);
+});
+test("divisions in divisions are one division", () => {
+  const half = (d: Dim): Dim => dimFloorDiv(dimAdd(d, -1), 2);
+  const nested = half(half(half(a)));
+  expect(formatDim(nested)).toBe("floor((-7+a)/8)");
+  for (let n = 0; n < 40; n++) {
+    const h = (x: number): number => Math.floor((x - 1) / 2);
+    expect(evaluateDim(nested, () => n)).toBe(h(h(h(n))));
   }
 });

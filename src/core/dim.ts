@@ -72,6 +72,10 @@ export function dimFloorDiv(a: Dim, b: Dim): Dim {
     const whole = build(termsOf(a).filter((t) => t.coefficient % b === 0).map((t) => ({ ...t, coefficient: t.coefficient / b })));
     const rest = build(termsOf(a).filter((t) => t.coefficient % b !== 0));
     if (whole !== 0) return dimAdd(whole, dimFloorDiv(rest, b));
+    // ⌊(⌊x / n⌋ + c) / b⌋ = ⌊(x + c·n) / (n·b)⌋
+    const c = termsOf(a).find((t) => t.atoms.length === 0)?.coefficient ?? 0;
+    const inner = loneAtom(dimSub(a, c));
+    if (inner?.kind === "floordiv" && typeof inner.b === "number" && inner.b > 0) return dimFloorDiv(dimAdd(inner.a, c * inner.b), inner.b * b);
   }
   return fromAtom({ kind: "floordiv", a, b, key: `floor(${keyOf(a)}/${keyOf(b)})` });
 }
@@ -115,11 +119,17 @@ export function dimMax(a: Dim, b: Dim): Dim {
 }
 /** The size that a broadcast of two sizes has: the one that is not 1. */
 export function dimBroadcast(a: Dim, b: Dim): Dim {
-  const operands = [...new Map([...broadcastOperands(a), ...broadcastOperands(b)].filter((d) => d !== 1).map((d) => [keyOf(d), d])).values()];
+  const all = [...new Map([...broadcastOperands(a), ...broadcastOperands(b)].filter((d) => d !== 1).map((d) => [keyOf(d), d])).values()];
+  const operands = all.filter((d) => !all.some((other) => isCapped(d, other)));
   const fixed = operands.find((d) => typeof d === "number");
   if (fixed !== undefined) return fixed;
   const [first, ...rest] = operands.sort((x, y) => (keyOf(x) < keyOf(y) ? 1 : -1));
   return rest.reduce((joined, d) => fromAtom({ kind: "broadcast", a: d, b: joined, key: `broadcast(${keyOf(d)},${keyOf(joined)})` }), first ?? 1);
+}
+/** Whether `d` is min(x, constants above 0): where that broadcasts with x, it is x or 1. */
+function isCapped(d: Dim, x: Dim): boolean {
+  const operands = operandsOf("min", d);
+  return operands.length > 1 && operands.every((o) => dimEqual(o, x) || (typeof o === "number" && o > 0)) && operands.some((o) => dimEqual(o, x));
 }
 function broadcastOperands(d: Dim): readonly Dim[] {
   const atom = loneAtom(d);
