@@ -1,0 +1,13 @@
+/** The generated pages of docs/, by path. */
+import { operators } from "../../src/ops/index.ts";
+import { rules } from "../../src/rules/index.ts";
+import { codedCalls } from "./calls.ts";
+import { diagnosticsPage } from "./diagnostics.ts";
+import { fusionsPage } from "./fusions.ts";
+import { operatorsPage } from "./operators.ts";
+
+export const pages = (): ReadonlyMap<string, string> => new Map([
+  ["docs/fusions.md", fusionsPage(rules, codedCalls(new Set(["refuse"])))],
+  ["docs/operators.md", operatorsPage(operators)],
+  ["docs/diagnostics.md", diagnosticsPage(codedCalls(new Set(["fail"])))],
+]);
