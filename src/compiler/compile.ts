@@ -5,11 +5,11 @@ import type { Graph } from "../graph/graph.ts";
 import { allSteps } from "../kernel/segments.ts";
 import { readModel, type ModelSource, type ReadModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
-import { Ledger } from "../passes/ledger.ts";
+import { countNodes, Ledger } from "../passes/ledger.ts";
 import { simplify } from "../passes/simplify.ts";
 import { rules as builtInRules } from "../rules/index.ts";
 import { findChains, nameChains, type ChainSite } from "./chains.ts";
-import { countSteps, countWork } from "./counts.ts";
+import { countAdded, countSteps, countWork, type CountedWork } from "./counts.ts";
 import { readCustomRules, type ChainRule } from "./custom-rules.ts";
 import { fuse, type Fused } from "./fuse.ts";
 import { normalOptions, type CompileOptions } from "./options.ts";
@@ -31,6 +31,8 @@ export interface Compiled {
 /** A model read and simplified, with what is noted on the way. */
 interface Prepared extends ReadModel {
   readonly ledger: Ledger;
+  /** Nodes of the graph as it was read, when Constants had become constants and branches that cannot be taken were gone. */
+  readonly nodesRead: number;
   readonly chains: readonly ChainSite[];
   readonly traffic: TrafficSnapshot;
 }
@@ -50,7 +52,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
   const report: Report = {
     model: model.info.name,
     nodes: { original: model.info.originalNodes, compiled },
-    counts: countWork({ originalNodes: model.info.originalNodes, ledger: model.ledger.entries, sites: fused.sites, regions, compiled, typeOf }),
+    counts: countWork({ ...workBefore(model), sites: fused.sites, regions, compiled, added: countAdded(program), typeOf }),
     sites: fused.sites, traffic: regionTraffic(model.traffic, regions), attention: [],
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
     code: Object.fromEntries(codes.map((c) => [c.engine, c.code.code.length])),
@@ -60,6 +62,12 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
   const info = { tool: `onnxfuse ${version}`, options: normalOptions(options), model: model.info.name, metadata: model.info.metadata, modelChecksum: checksum(bytes) };
   const sections = codes.map((c) => ({ engine: c.engine, bytes: c.code.code }));
   return { artifact: packageProgram(program, plan, sections, info, options.strip ? undefined : report), report, typeOf };
+}
+
+/** What was done before fusion, for `countWork`. */
+export function workBefore(model: Prepared): Pick<CountedWork, "originalNodes" | "nodesRead" | "constants" | "ledger"> {
+  const constants = [...model.info.nodeTypes.values()].filter((type) => type === "Constant").length;
+  return { originalNodes: model.info.originalNodes, nodesRead: model.nodesRead, constants, ledger: model.ledger.entries };
 }
 
 interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"] }
@@ -79,9 +87,9 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     if (options.outputs) selectOutputs(model.graph, options.outputs);
     nodeTypes = model.info.nodeTypes;
     const chains = fusion ? findChains(model.graph, chainRules) : [];
-    const ledger = new Ledger();
+    const ledger = new Ledger(), nodesRead = countNodes(model.graph);
     simplify(model.graph, ledger, { symbolic });
-    return { ...model, ledger, chains, traffic: snapshotTraffic(model.graph) };
+    return { ...model, ledger, nodesRead, chains, traffic: snapshotTraffic(model.graph) };
   };
   const fused = fuse(read, (m) => simplify(m.graph, m.ledger, { symbolic }), {
     rules: builtInRules, switches, fusion, allowApproximate: options.allowApproximate ?? false,

@@ -12,18 +12,27 @@ import type { Counts, Detail } from "./report.ts";
 
 export interface CountedWork {
   readonly originalNodes: number;
+  /** Nodes of the graph as it was read. */
+  readonly nodesRead: number;
+  /** Original nodes that are Constants. */
+  readonly constants: number;
   /** What the passes did before partition. */
   readonly ledger: readonly LedgerEntry[];
   readonly sites: readonly Site[];
   readonly regions: readonly Region[];
   /** Steps, or what stands for them. */
   readonly compiled: number;
+  /** Those of them that no region asked for. */
+  readonly added: number;
   /** The original operator type of an original node. */
   readonly typeOf: (node: string) => string | undefined;
 }
 
 /** Steps of a program: every call, host operator, If and Loop, in all branches. */
 export const countSteps = (program: Program): number => [...allSteps(program.steps)].length;
+
+/** Copies, which no original node asked for. */
+export const countAdded = (program: Program): number => [...allSteps(program.steps)].filter((s) => s.origin.label === "Copy").length;
 
 export function countWork(work: CountedWork): Counts {
   const details = new Map<string, { times: number; nodesSaved: number }>();
@@ -33,25 +42,26 @@ export function countWork(work: CountedWork): Counts {
   };
   const regions = flatten(work.regions);
   const regionOf = new Map<string, string>();
-  let views = 0;
   for (const region of regions) {
     const origins = [...new Set(region.nodes.flatMap((n) => n.origins))];
     const label = detailLabel(region, origins, work.typeOf);
     for (const o of origins) regionOf.set(o, label);
-    if (region.execution === "view") { views += region.nodes.length; continue; }
     if (origins.length > 1 && region.execution === "kernel") save(label, region.nodes.length - 1, 1);
-    else views += region.nodes.length - 1;
   }
   for (const site of work.sites) {
     if (site.kind !== "rule" || site.outcome !== "fired" || !site.nodesSaved) continue;
-    save(site.nodes.map((n) => regionOf.get(n)).find((l) => l !== undefined) ?? site.name, site.nodesSaved, 0);
+    const label = site.nodes.map((n) => regionOf.get(n)).find((l) => l !== undefined);
+    save(label ?? site.name, site.nodesSaved, label === undefined ? 1 : 0);
   }
-  const folded = total(work.ledger.filter((e) => e.kind === "folded"));
-  const eliminated = total(work.ledger.filter((e) => e.kind !== "folded" && e.kind !== "fused")) + views;
+  // Reading turns Constants into constants, and leaves out branches that cannot be taken.
+  const atReading = work.originalNodes - work.nodesRead, constants = Math.min(work.constants, atReading);
+  const folded = total(work.ledger.filter((e) => e.kind === "folded")) + constants;
   const saved = [...details.values()].reduce((n, d) => n + d.nodesSaved, 0);
+  // What is left: identities, views, dead and equal nodes, branches not taken, and regions whose results nothing reads.
+  const eliminated = work.originalNodes - work.compiled - saved - folded + work.added;
   return {
     details: [...details].map(([label, d]): Detail => ({ label, ...d })).sort((a, b) => b.times - a.times || (a.label < b.label ? -1 : 1)),
-    eliminated, folded, added: work.compiled - (work.originalNodes - saved - eliminated - folded),
+    eliminated, folded, added: work.added,
   };
 }
 

@@ -3,7 +3,7 @@ import { writeModel } from "../onnx/write.ts";
 import type { ModelSource } from "../onnx/read.ts";
 import type { Region } from "../graph/region.ts";
 import { countWork } from "./counts.ts";
-import { fuseModel } from "./compile.ts";
+import { fuseModel, workBefore } from "./compile.ts";
 import type { CompileOptions } from "./options.ts";
 import type { Report } from "./report.ts";
 import { regionTraffic } from "./traffic.ts";
@@ -24,7 +24,7 @@ export function optimiseModel(source: ModelSource, options: CompileOptions = {})
   const original = model.info.originalNodes;
   const report: Report = {
     model: model.info.name, nodes: { original, compiled },
-    counts: countWork({ originalNodes: original, compiled, ledger: model.ledger.entries, sites, regions, typeOf }),
+    counts: countWork({ ...workBefore(model), compiled, added: 0, sites, regions, typeOf }),
     sites, traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: {}, hostOperators: [],
     warnings: [...model.info.warnings, ...warnings],
   };
