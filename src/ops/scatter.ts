@@ -93,6 +93,7 @@ export const ScatterElements = defineOp({
     if (indices.shape.length !== data.shape.length || updates.shape.length !== data.shape.length) context.fail("OF3010", "data, indices and updates must have one rank");
     return [{ dtype: data.dtype, shape: data.shape }];
   },
+  expand: ({ inputs, outputs }, { axis, reduction = "none" }) => (reduction === "none" ? [{ op: Scatter, inputs, outputs, attributes: { axis } }] : undefined),
 });
 /** The spelling of ScatterElements before opset 11. */
 export const Scatter = defineOp({
