@@ -4,6 +4,7 @@ import { canonicalise } from "./canonicalise.ts";
 import { mergeCommonSubexpressions } from "./common-subexpressions.ts";
 import { eliminateDeadCode } from "./dead-code.ts";
 import { eliminate } from "./eliminate.ts";
+import { expandComposites } from "./expand.ts";
 import { fold, type FoldOptions } from "./fold.ts";
 import { infer } from "./infer.ts";
 import { inlineKnownIfs } from "./inline-if.ts";
@@ -20,6 +21,7 @@ export function simplify(graph: Graph, ledger: Ledger, options: SimplifyOptions 
   for (let round = 0; round < maxRounds; round++) {
     const did = [
       infer(graph),
+      expandComposites(graph, ledger),
       fold(graph, ledger, options),
       inlineKnownIfs(graph, ledger),
       eliminate(graph, ledger, options),

@@ -14,6 +14,7 @@ export const hostOperators: Readonly<Record<string, () => Promise<Evaluate>>> = 
   ":Asinh": () => import("../evaluate/unary-math.ts").then((m) => m.Asinh),
   ":Atan": () => import("../evaluate/unary-math.ts").then((m) => m.Atan),
   ":Atanh": () => import("../evaluate/unary-math.ts").then((m) => m.Atanh),
+  ":Attention": () => import("../evaluate/attention.ts").then((m) => m.Attention),
   ":AveragePool": () => import("../evaluate/pool.ts").then((m) => m.AveragePool),
   ":BatchNormalization": () => import("../evaluate/normalization.ts").then((m) => m.BatchNormalization),
   ":Bernoulli": () => import("../evaluate/random.ts").then((m) => m.Bernoulli),

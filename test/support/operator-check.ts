@@ -4,7 +4,10 @@ import type { Dim } from "../../src/core/dim.ts";
 import type { Attributes, OpDef } from "../../src/graph/op.ts";
 import { interpretProgram } from "../../src/kernel/interpret-program.ts";
 import { lowerProgram } from "../../src/lower/program.ts";
+import { expandComposites } from "../../src/passes/expand.ts";
+import { Ledger } from "../../src/passes/ledger.ts";
 import { partition } from "../../src/passes/partition.ts";
+import { simplify } from "../../src/passes/simplify.ts";
 import { interpret } from "../../src/reference/interpret.ts";
 import { difference, GraphBuilder } from "./graph-builder.ts";
 import type { Random } from "./random.ts";
@@ -27,7 +30,7 @@ export interface OperatorResults {
   readonly actual: readonly Tensor[];
 }
 
-/** Runs a case both ways. Throws where the operator would run on the host. */
+/** Runs a case both ways, composite operators as their parts. Throws where the operator would run on the host. */
 export function runOperator({ op, inputs, attributes = {}, outputs = 1 }: OperatorCase): OperatorResults {
   const b = new GraphBuilder();
   const feeds: Record<string, Tensor> = {};
@@ -39,6 +42,7 @@ export function runOperator({ op, inputs, attributes = {}, outputs = 1 }: Operat
   });
   const graph = b.outputs(...b.nodes(op, values, attributes, outputs));
   const expected = Object.values(interpret(graph, feeds));
+  if (expandComposites(graph, new Ledger())) simplify(graph, new Ledger());
   const { regions } = partition(graph, { fusion: false, isEnabled: () => true, opTypesOf: () => undefined });
   if (regions.some((r) => r.execution === "host")) throw new Error(`${op.type} would run on the host`);
   return { expected, actual: Object.values(interpretProgram(lowerProgram(graph, regions), feeds)) };
