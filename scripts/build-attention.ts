@@ -39,9 +39,8 @@ function attentionGraph(layout: Layout, masked: boolean): Graph {
 function compileAttention(layout: Layout, masked: boolean): Uint8Array {
   const graph = attentionGraph(layout, masked);
   const { regions } = partition(graph, { fusion: true, isEnabled: () => true, opTypesOf: (name) => name });
-  const { program, plan, codes } = build(graph, regions, true);
-  const sections = codes.map((c) => ({ engine: c.engine, bytes: c.code.code }));
-  return stripReport(packageProgram(program, plan, sections, { tool: `onnxfuse ${version}`, options: {}, model: `attention-${layout}`, metadata: {}, modelChecksum: 0 }));
+  const { program, plan, code, relaxation } = build(graph, regions, true);
+  return stripReport(packageProgram(program, plan, { code: code.code, relaxation }, { tool: `onnxfuse ${version}`, options: {}, model: `attention-${layout}`, metadata: {}, modelChecksum: 0 }));
 }
 
 const entries = (["BNSD", "BSND"] as const).flatMap((layout) => [false, true].map((masked) => {

@@ -15,7 +15,8 @@ const parts: ArtifactParts = {
     steps: [{ run: 0, calls: [["relu_0", "Relu"]] }],
     weights: [{ at: 128, bytes: 8, source: { dtype: "float32", dims: [2], offset: 0, length: 8 } }],
   },
-  codes: [{ engine: "simd", bytes: Uint8Array.of(0, 97, 115, 109) }],
+  code: Uint8Array.of(0, 97, 115, 109),
+  relaxation: Uint8Array.of(7),
   weights: Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8),
   report: { sites: [] },
 };
@@ -39,7 +40,7 @@ describe("artifact", () => {
 
   it("reads what was written, without copying the weights", () => {
     const a = readArtifact(bytes);
-    expect(a.manifest).toEqual({ ...parts.manifest, code: [{ target: "wasm", engine: "simd", section: 1 }] });
+    expect(a.manifest).toEqual({ ...parts.manifest, code: [{ target: "wasm", section: 1, relaxation: 2 }] });
     expect(a.weights.buffer).toBe(bytes.buffer);
     expect(a.weights.byteOffset % 64).toBe(0);
     expect(a.report()).toEqual({ sites: [] });

@@ -4,9 +4,11 @@ import { readContainer, writeContainer, type Section } from "./container.ts";
 import type { CodeJson, DataJson, Manifest, StepJson } from "./manifest.ts";
 
 export interface ArtifactParts {
-  /** All but `code`, which follows from `codes`. */
+  /** All but `code`, which follows from the sections. */
   readonly manifest: Omit<Manifest, "code">;
-  readonly codes: readonly { readonly engine: CodeJson["engine"]; readonly bytes: Uint8Array }[];
+  readonly code: Uint8Array;
+  /** What to change in the code for relaxed SIMD; empty where it would be the same. */
+  readonly relaxation: Uint8Array;
   readonly weights: Uint8Array;
   /** Anything JSON can hold; absent in stripped artifacts. */
   readonly report?: unknown;
@@ -14,8 +16,8 @@ export interface ArtifactParts {
 
 export interface Artifact {
   readonly manifest: Manifest;
-  /** Code of one entry of `manifest.code`. */
-  readonly code: (entry: CodeJson) => Uint8Array;
+  /** The bytes of a section that the manifest names. */
+  readonly section: (index: number) => Uint8Array;
   readonly weights: Uint8Array;
   /** The fusion report; undefined where it was stripped. */
   readonly report: () => unknown;
@@ -27,11 +29,13 @@ const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.str
 
 /** One file from its parts; deterministic. */
 export function writeArtifact(parts: ArtifactParts): Uint8Array {
-  const code = parts.codes.map((c, i): CodeJson => ({ target: "wasm", engine: c.engine, section: i + 1 }));
-  const manifest: Manifest = { ...parts.manifest, code };
+  const relaxed = parts.relaxation.length > 0;
+  const code: CodeJson = { target: "wasm", section: 1, ...(relaxed ? { relaxation: 2 } : {}) };
+  const manifest: Manifest = { ...parts.manifest, code: [code] };
   return writeContainer([
     { kind: "manifest", bytes: encode(manifest) },
-    ...parts.codes.map((c): Section => ({ kind: "code", bytes: c.bytes })),
+    { kind: "code", bytes: parts.code },
+    ...(relaxed ? [{ kind: "relaxation", bytes: parts.relaxation } as const] : []),
     { kind: "weights", bytes: parts.weights },
     ...(parts.report === undefined ? [] : [{ kind: "report", bytes: encode(parts.report) } as const]),
   ]);
@@ -46,7 +50,7 @@ export function readArtifact(bytes: Uint8Array): Artifact {
   checkManifest(manifest, sections, weights.byteLength);
   return {
     manifest,
-    code: (entry) => sections[entry.section]?.bytes ?? inconsistent("a code section is missing"),
+    section: (index) => sections[index]?.bytes ?? inconsistent(`section ${index} is missing`),
     weights,
     report: () => { const section = find("report"); return section && JSON.parse(new TextDecoder().decode(section)); },
     sections,
@@ -63,7 +67,10 @@ const inconsistent = (what: string): never => fail("OF6004", `the artifact is in
 /** Indices and lengths that the runtime relies on. */
 function checkManifest(m: Manifest, sections: readonly Section[], weightBytes: number): void {
   for (const key of ["inputs", "outputs", "code", "buffers", "steps", "weights"] as const) if (!Array.isArray(m[key])) inconsistent(`its manifest has no ${key}`);
-  for (const c of m.code) if (sections[c.section]?.kind !== "code") inconsistent(`section ${c.section} is not code`);
+  for (const c of m.code) {
+    if (sections[c.section]?.kind !== "code") inconsistent(`section ${c.section} is not code`);
+    if (c.relaxation !== undefined && sections[c.relaxation]?.kind !== "relaxation") inconsistent(`section ${c.relaxation} is no relaxation`);
+  }
   const buffer = (i: number | null): void => { if (i !== null && !m.buffers[i]) inconsistent(`there is no buffer ${i}`); };
   const data = (d: DataJson): void => { if (!(d.offset >= 0 && d.length >= 0 && d.offset + d.length <= weightBytes)) inconsistent("a weight lies outside its section"); };
   for (const p of [...m.inputs, ...m.outputs]) buffer(p.buffer);

@@ -16,7 +16,7 @@ const magic = [0x89, 0x4f, 0x4d, 0x46, 0x0d, 0x0a, 0x1a, 0x0a];
 const headerBytes = 32, entryBytes = 32, alignment = 64;
 const align = (n: number): number => Math.ceil(n / alignment) * alignment;
 
-const kinds = ["manifest", "code", "weights", "report"] as const;
+const kinds = ["manifest", "code", "relaxation", "weights", "report"] as const;
 export type SectionKind = (typeof kinds)[number];
 export interface Section { readonly kind: SectionKind; readonly bytes: Uint8Array }
 

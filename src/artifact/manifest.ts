@@ -38,12 +38,13 @@ export interface InputJson extends PortJson {
   readonly default?: DataJson;
 }
 
-/** One code section: the machine it is for, and which of the container's sections holds it. */
+/** Code for a machine, by the numbers of the container's sections that hold it. */
 export interface CodeJson {
   readonly target: "wasm";
-  /** `relaxed-simd` needs that proposal, `simd` runs on every engine with SIMD. */
-  readonly engine: "simd" | "relaxed-simd";
+  /** Runs on every engine with SIMD. */
   readonly section: number;
+  /** What to change in it where the engine has relaxed SIMD. */
+  readonly relaxation?: number;
 }
 
 export type AddressJson = number | { readonly slot: number };

@@ -109,5 +109,5 @@ function writeStatistics(report: CompileResult["report"], values: Values): void 
 function displayInfo({ artifact, report }: CompileResult, values: Values, console: Console): void {
   console.out(`system info: soc_version[${values["soc_version"] ?? ""}], framework_type[5]`);
   console.out(`resource info: memory_size[${report.memory.arena ?? "dynamic"}], weight_size[${report.memory.weights}], stream_num[1], event_num[0]`);
-  console.out(`om info: size[${artifact.length}], code_size[${Object.values(report.code).join(" ")}], steps[${report.nodes.compiled}]`);
+  console.out(`om info: size[${artifact.length}], code_size[${report.code.simd}], steps[${report.nodes.compiled}]`);
 }

@@ -44,7 +44,7 @@ interface Prepared extends ReadModel {
 export function compileModel(source: ModelSource, options: CompileOptions = {}): Compiled {
   const fused = fuseModel(source, options, true);
   const { graph: model, regions } = fused;
-  const { program, plan, codes } = build(model.graph, regions, options.reuseMemory ?? true);
+  const { program, plan, code, relaxation } = build(model.graph, regions, options.reuseMemory ?? true);
   const bytes = source instanceof Uint8Array ? source : source.model;
   const hosts = [...allSteps(program.steps)].filter((s) => s.kind === "host");
   const compiled = countSteps(program);
@@ -55,13 +55,12 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     counts: countWork({ ...workBefore(model), sites: fused.sites, regions, compiled, added: countAdded(program), typeOf }),
     sites: fused.sites, traffic: regionTraffic(model.traffic, regions), attention: [],
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
-    code: Object.fromEntries(codes.map((c) => [c.engine, c.code.code.length])),
+    code: { simd: code.code.length, relaxation: relaxation.length },
     hostOperators: hosts.map((h) => ({ op: h.op, nodes: h.origin.nodes })),
     warnings: [...model.info.warnings, ...fused.warnings],
   };
   const info = { tool: `onnxfuse ${version}`, options: normalOptions(options), model: model.info.name, metadata: model.info.metadata, modelChecksum: checksum(bytes) };
-  const sections = codes.map((c) => ({ engine: c.engine, bytes: c.code.code }));
-  return { artifact: packageProgram(program, plan, sections, info, options.strip ? undefined : report), report, typeOf };
+  return { artifact: packageProgram(program, plan, { code: code.code, relaxation }, info, options.strip ? undefined : report), report, typeOf };
 }
 
 /** What was done before fusion, for `countWork`. */

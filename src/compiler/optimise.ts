@@ -25,7 +25,7 @@ export function optimiseModel(source: ModelSource, options: CompileOptions = {})
   const report: Report = {
     model: model.info.name, nodes: { original, compiled },
     counts: countWork({ ...workBefore(model), compiled, added: 0, sites, regions, typeOf }),
-    sites, traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: {}, hostOperators: [],
+    sites, traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, hostOperators: [],
     warnings: [...model.info.warnings, ...warnings],
   };
   return { model: writeModel(model.graph, model.info, { regions }), report, typeOf };

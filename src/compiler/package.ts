@@ -21,7 +21,7 @@ export interface PackageInfo {
 }
 
 /** One file from a planned and compiled program. */
-export function packageProgram(program: Program, plan: MemoryPlan, codes: ArtifactParts["codes"], info: PackageInfo, report?: unknown): Uint8Array {
+export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<ArtifactParts, "code" | "relaxation">, info: PackageInfo, report?: unknown): Uint8Array {
   const section = new WeightsSection();
   const buffers = new BufferTable(program, plan);
   const inputs = program.inputs.map((i): InputJson => ({ ...portOf(i.name, i.buffer, buffers), ...(i.default ? { default: section.add(i.default) } : {}) }));
@@ -29,7 +29,7 @@ export function packageProgram(program: Program, plan: MemoryPlan, codes: Artifa
   const weights = weightsOf(program, plan, section);
   const steps = segment(program.steps).steps.map((s) => stepOf(s, buffers, section));
   const manifest: Omit<Manifest, "code"> = { ...info, inputs, outputs, memory: memoryOf(plan), buffers: buffers.list, steps, weights };
-  return writeArtifact({ manifest, codes, weights: section.bytes(), ...(report === undefined ? {} : { report }) });
+  return writeArtifact({ manifest, ...code, weights: section.bytes(), ...(report === undefined ? {} : { report }) });
 }
 
 /** Buffers that the runtime touches, each with its number. */

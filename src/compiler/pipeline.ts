@@ -2,6 +2,7 @@
 import type { Graph } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
 import { emitModule, type WasmCode } from "../backends/wasm/emit.ts";
+import { relaxationOf } from "../backends/wasm/relax.ts";
 import { programDims } from "../backends/wasm/program-dims.ts";
 import type { Program } from "../kernel/program.ts";
 import { lowerProgram } from "../lower/program.ts";
@@ -12,9 +13,15 @@ import { scheduleLoops } from "../schedule/loops.ts";
 import { scheduleStructures } from "../schedule/structures.ts";
 import { mapKernels, placeScratch } from "./kernels.ts";
 
-export interface Built { readonly program: Program; readonly plan: MemoryPlan; readonly codes: readonly { readonly engine: "simd" | "relaxed-simd"; readonly code: WasmCode }[] }
+export interface Built {
+  readonly program: Program;
+  readonly plan: MemoryPlan;
+  readonly code: WasmCode;
+  /** What to change in the code for relaxed SIMD. */
+  readonly relaxation: Uint8Array;
+}
 
-/** Graph and regions → program → plan → code for every engine. */
+/** Graph and regions → program → plan → code. */
 export function build(graph: Graph, regions: readonly Region[], reuse: boolean): Built {
   const lowered = lowerProgram(graph, regions);
   const laidOut = placeScratch(chooseLayouts(lowered));
@@ -23,6 +30,6 @@ export function build(graph: Graph, regions: readonly Region[], reuse: boolean):
   const scheduled = mapKernels({ placements, ...structured }, (kernel) => (kernel.structure ? scheduleLoops(kernel, placements) : kernel));
   const program = mapKernels(scheduled, (kernel) => legalize(kernel, placements));
   const plan = planMemory(program, { dims: programDims(program), reuse });
-  const codes = (["relaxed-simd", "simd"] as const).map((engine) => ({ engine, code: emitModule(program, plan, { relaxedSimd: engine === "relaxed-simd" }) }));
-  return { program, plan, codes };
+  const code = emitModule(program, plan, { relaxedSimd: false }), relaxed = emitModule(program, plan, { relaxedSimd: true });
+  return { program, plan, code, relaxation: relaxationOf(code.code, relaxed.code) };
 }

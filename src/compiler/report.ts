@@ -15,8 +15,8 @@ export interface Report {
   readonly attention: readonly { readonly nodes: readonly string[]; readonly queries: number; readonly keys: number }[];
   readonly memory: { readonly weights: number; readonly arena?: number; readonly lowerBound?: number };
 
-  /** Bytes of each code section, by engine. */
-  readonly code: Readonly<Record<string, number>>;
+  /** Bytes of code, and of what changes in it for relaxed SIMD. */
+  readonly code: { readonly simd: number; readonly relaxation: number };
   /** Operators without kernels, run by the host. */
   readonly hostOperators: readonly { readonly op: string; readonly nodes: readonly string[] }[];
   readonly warnings: readonly Diagnostic[];

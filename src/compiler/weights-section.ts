@@ -25,13 +25,15 @@ export class WeightsSection {
   }
 
   /**
-   * Stores a weight, packed unless its packed form is larger or it is uniform: then it is packed at load.
+   * Stores a weight, packed unless its packed form is larger, or is no longer uniform: then it is packed at load.
    */
   addPacked(t: Tensor, spec: PackSpec): Pick<WeightJson, "source" | "pack"> {
     if (spec.kind === "copy") return { source: this.add(t) };
     const grows = packedLength(t.dims, spec) * elementBytes(t, spec) > bytesOf(t).length;
-    if (grows || isUniform(bytesOf(t), byteSize(t.dtype))) return { source: this.add(t), pack: spec };
-    return { source: this.add(packTensor(t, spec)) };
+    const uniform = isUniform(bytesOf(t), byteSize(t.dtype));
+    if (grows && !uniform) return { source: this.add(t), pack: spec };
+    const packed = packTensor(t, spec);
+    return uniform && !isUniform(bytesOf(packed), byteSize(packed.dtype)) ? { source: this.add(t), pack: spec } : { source: this.add(packed) };
   }
 
   bytes(): Uint8Array {

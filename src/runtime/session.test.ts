@@ -42,7 +42,7 @@ function artifact(more: Partial<Manifest> = {}, functions = [addWeight("run_0", 
     ...more,
   };
   const code = encodeModule({ functions, memoryPages: 1, exports: functions.map((f, i) => ({ name: f.name, function: i })) });
-  return writeArtifact({ manifest, codes: [{ engine: "simd", bytes: code }], weights: new Uint8Array(Int32Array.of(10, 0, 0, 0).buffer) });
+  return writeArtifact({ manifest, code, relaxation: new Uint8Array(), weights: new Uint8Array(Int32Array.of(10, 0, 0, 0).buffer) });
 }
 const ints = (...values: number[]): Tensor => new Tensor("int32", Int32Array.from(values), [values.length]);
 const codeOf = async (run: () => Promise<unknown>): Promise<string> => run().then(() => "ran", (e: unknown) => (e instanceof DiagnosticError ? e.code : String(e)));

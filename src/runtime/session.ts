@@ -5,7 +5,7 @@ import type { PortJson } from "../artifact/manifest.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
-import { instantiate, selectCode, type Engine } from "../backends/wasm/load.ts";
+import { codeFor, instantiate, type Engine } from "../backends/wasm/load.ts";
 import { Arena } from "./arena.ts";
 import { Buffers } from "./buffers.ts";
 import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
@@ -63,7 +63,7 @@ export class Session {
   /** Instantiates the code, fills the weights and loads host operators. */
   static async create(artifact: Artifact, options: SessionOptions = {}): Promise<Session> {
     const { manifest } = artifact;
-    const instance = await instantiate(artifact.code(selectCode(manifest.code, options.engine)));
+    const instance = await instantiate(codeFor(artifact, options.engine));
     const heap = new Heap(instance.memory, manifest.memory.fixedEnd);
     const arena = new Arena(manifest.memory, heap);
     const buffers = new Buffers(manifest.buffers, arena, heap);

@@ -328,12 +328,18 @@ export class ExprEmitter {
   private madd(e: Typed<"madd">): void {
     const { f } = this;
     const t = e.type;
-    if (e.relaxed && this.options.relaxedSimd && t.scalar === "f32") {
-      for (const part of [e.a, e.b, e.c]) {
-        this.emit(part);
+    if (e.relaxed && t.scalar === "f32") {
+      const part = (x: Expr): void => {
+        this.emit(x);
         if (t.lanes === 1) f.op("f32x4.splat");
-      }
-      f.op("f32x4.relaxed_madd");
+      };
+      part(e.a);
+      part(e.b);
+      // Both forms have one length and differ in these two places only: see relax.ts.
+      if (this.options.relaxedSimd) for (let i = 0; i < 3; i++) f.op("nop");
+      else f.op("f32x4.mul");
+      part(e.c);
+      f.op(this.options.relaxedSimd ? "f32x4.relaxed_madd" : "f32x4.add");
       if (t.lanes === 1) f.lane("f32x4.extract_lane", 0);
       return;
     }

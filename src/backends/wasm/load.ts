@@ -1,8 +1,10 @@
-/** The runtime's side of WebAssembly: which code section suits the engine, and its instantiation. */
+/** The runtime's side of WebAssembly: the code that suits the engine, and its instantiation. */
 import { fail } from "../../core/diagnostic.ts";
-import type { CodeJson } from "../../artifact/manifest.ts";
+import type { Artifact } from "../../artifact/artifact.ts";
+import { relax } from "./relax.ts";
 
-export type Engine = CodeJson["engine"];
+/** `relaxed-simd` needs that proposal, `simd` runs on every engine with SIMD. */
+export type Engine = "simd" | "relaxed-simd";
 
 /** A module whose function uses i8x16.splat and i8x16.popcnt. */
 const simdProbe = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
@@ -15,14 +17,14 @@ export function supports(engine: Engine): boolean {
   return WebAssembly.validate(Uint8Array.from(engine === "simd" ? simdProbe : relaxedProbe));
 }
 
-/** The best of an artifact's code sections that runs here, or the one for `wanted`. Fails with OF7009 where none does. */
-export function selectCode(entries: readonly CodeJson[], wanted?: Engine): CodeJson {
-  const order: readonly Engine[] = wanted ? [wanted] : ["relaxed-simd", "simd"];
-  for (const engine of order) {
-    const entry = entries.find((e) => e.engine === engine);
-    if (entry && supports(engine)) return entry;
-  }
-  return fail("OF7009", `this engine cannot run the artifact's code (${entries.map((e) => e.engine).join(", ")})`, { hint: "WebAssembly with SIMD is needed: Chrome 91, Firefox 89, Safari 16.4, Node 16.4 or newer" });
+/** An artifact's code for this engine, or for `wanted`. Fails with OF7009 where there is none. */
+export function codeFor({ manifest, section }: Artifact, wanted?: Engine): Uint8Array {
+  const entry = manifest.code.find((c) => c.target === "wasm");
+  const engine = wanted ?? (supports("relaxed-simd") ? "relaxed-simd" : "simd");
+  if (!entry || !supports(engine)) return fail("OF7009", "this engine cannot run the artifact's code", { hint: "WebAssembly with SIMD is needed: Chrome 91, Firefox 89, Safari 16.4, Node 16.4 or newer" });
+  const code = section(entry.section);
+  if (engine === "simd" || entry.relaxation === undefined) return code;
+  return relax(code, section(entry.relaxation)) ?? fail("OF6004", "the artifact is inconsistent: its relaxation does not fit its code", { hint: "compile the model again" });
 }
 
 export interface Instance {

@@ -38,7 +38,7 @@ const float = "abs neg ceil floor trunc nearest sqrt add sub mul div min max cop
 
 /** [first code, prefix, names]; a dot in a name means that it is complete, an underscore alone skips a code. */
 const plain: readonly [number, string, string][] = [
-  [0x00, "", "unreachable"], [0x1a, "", "drop select"],
+  [0x00, "", "unreachable nop"], [0x1a, "", "drop select"],
   [0x45, "i32", `eqz ${compare}`], [0x50, "i64", `eqz ${compare}`], [0x5b, "f32", floatCompare], [0x61, "f64", floatCompare],
   [0x67, "i32", integer], [0x79, "i64", integer], [0x8b, "f32", float], [0x99, "f64", float],
   [0xa7, "", "i32.wrap_i64 i32.trunc_f32_s i32.trunc_f32_u i32.trunc_f64_s i32.trunc_f64_u i64.extend_i32_s i64.extend_i32_u"],

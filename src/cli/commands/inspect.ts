@@ -38,7 +38,7 @@ function overview({ manifest: m, sections }: Artifact, bytes: number): string[] 
   return [
     `${m.model} (${formatBytes(bytes)}), made by ${m.tool}`,
     `options: ${JSON.stringify(m.options)}`,
-    "", "Sections:", ...table(["section", "bytes"], sections.map((s, i) => [s.kind === "code" ? `code (${m.code.find((c) => c.section === i)?.engine ?? ""})` : s.kind, String(s.bytes.length)])).map((t) => `  ${t}`),
+    "", "Sections:", ...table(["section", "bytes"], sections.map((s) => [s.kind, String(s.bytes.length)])).map((t) => `  ${t}`),
     "", "Inputs:", ...m.inputs.map((p) => shape(p) + (p.default ? " (has a default)" : "")), "Outputs:", ...m.outputs.map(shape),
     "", `Memory: weights ${formatBytes(memory.weightBytes)}, ${arena}`,
     `Program: ${countSteps(m.steps)} steps in ${countSegments(m.steps)} segments, ${m.weights.length} weights`,

@@ -1,0 +1,50 @@
+/**
+ * One code for all engines: modules are stored for plain SIMD, with a list of the places where relaxed SIMD does better.
+ * There `a b f32x4.mul c f32x4.add` becomes `a b nop nop nop c f32x4.relaxed_madd`, which has the same length.
+ */
+import { invariant } from "../../core/assert.ts";
+
+const mul = [0xfd, 0xe6, 0x01], nops = [0x01, 0x01, 0x01];
+const add = [0xfd, 0xe4, 0x01], madd = [0xfd, 0x85, 0x02];
+const length = 3;
+const stands = (code: Uint8Array, at: number, bytes: readonly number[]): boolean => bytes.every((b, i) => code[at + i] === b);
+
+/** The places where a module for relaxed SIMD differs from that for plain SIMD, as unsigned LEB128 distances. */
+export function relaxationOf(plain: Uint8Array, relaxed: Uint8Array): Uint8Array {
+  invariant(plain.length === relaxed.length, "modules for plain and relaxed SIMD have one length");
+  const out: number[] = [];
+  let before = 0;
+  for (let i = 0; i < plain.length; i++) {
+    if (plain[i] === relaxed[i]) continue;
+    const at = relaxed[i] === nops[0] ? i : i - 1;
+    for (let distance = at - before; ; distance >>>= 7) {
+      out.push(distance < 128 ? distance : (distance & 127) | 128);
+      if (distance < 128) break;
+    }
+    before = at;
+    i = at + length - 1;
+  }
+  const changes = Uint8Array.from(out);
+  invariant(relax(plain, changes)?.every((b, i) => b === relaxed[i]), "plain and relaxed modules differ in products and sums only");
+  return changes;
+}
+
+/** The module for relaxed SIMD; undefined where the changes do not fit the code. */
+export function relax(plain: Uint8Array, changes: Uint8Array): Uint8Array | undefined {
+  const code = new Uint8Array(plain);
+  let at = 0;
+  for (let i = 0; i < changes.length; i++) {
+    let distance = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = changes[i] ?? 0;
+      distance |= (byte & 127) << shift;
+      if (byte < 128) break;
+      i++;
+    }
+    at += distance;
+    const by = stands(code, at, mul) ? nops : stands(code, at, add) ? madd : undefined;
+    if (!by) return undefined;
+    code.set(by, at);
+  }
+  return code;
+}
