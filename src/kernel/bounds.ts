@@ -36,8 +36,10 @@ function binaryBounds(op: string, a: Bounds, b: Bounds): Bounds {
       if (a.lower === undefined || !nonNegative(a.lower) || b.lower === undefined || !positive(b.lower)) return unknown;
       return { lower: b.upper === undefined ? 0 : dimFloorDiv(a.lower, b.upper), upper: a.upper === undefined ? undefined : dimFloorDiv(a.upper, b.lower) };
     }
+    // A size that turns out to be 0 divides nothing: the loops over it do not run.
     case "rem": {
-      if (a.lower === undefined || !nonNegative(a.lower) || b.upper === undefined) return unknown;
+      if (a.lower === undefined || !nonNegative(a.lower) || b.lower === undefined || !nonNegative(b.lower) || b.upper === undefined) return unknown;
+      if (b.upper === 0) return { lower: 0, upper: 0 };
       const largest = dimSub(b.upper, 1);
       return { lower: 0, upper: a.upper !== undefined && nonNegative(dimSub(largest, a.upper)) ? a.upper : largest };
     }

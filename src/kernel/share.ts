@@ -99,8 +99,9 @@ export class ExprTable implements Algebra {
     return sum;
   }
 
-  /** Renames a reduction's axes by its height, its position and their extents. */
-  #makeReduce(e: Reduce): Expr {
+  /** Renames a reduction's axes by its height, its position and their extents; those of extent 1 are 0 in its body and go. */
+  #makeReduce(given: Reduce): Expr {
+    const e = given.axes.every((a) => a.extent !== 1) ? given : { ...given, axes: given.axes.filter((a) => a.extent !== 1) };
     if (e.axes.length === 0) return this.make({ kind: "binary", op: e.op, a: e.init, b: e.body, type: e.type });
     const height = this.#height(e.body) + 1;
     const rename = new Map<Axis, Axis>();

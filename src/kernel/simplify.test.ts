@@ -80,7 +80,7 @@ test("random index expressions keep their value", () => {
   fc.assert(fc.property(index, fc.integer({ min: 0, max: 5 }), fc.integer({ min: 0, max: 4 }), (e, x, y) => {
     const at = new Map([[i, x], [j, y]]);
     expect(evaluate(new ExprTable().make(e), at)).toBe(evaluate(e, at));
-  }), { numRuns: 3000 });
+  }), { numRuns: 2000, seed: 1 });
 });
 
 test("a wrong rule would be found: the value of a different expression differs", () => {
