@@ -268,8 +268,8 @@ describe("八 why a fusion did not happen", () => {
     const dropout: ModelSpec = { ...c, opset: 13, initializers: { ...c.initializers, ratio: scalar(0.5), training: { dtype: "bool", dims: [], data: Uint8Array.of(1) } },
       nodes: [c.nodes[0], { type: "Dropout", name: "dropout", inputs: ["c", "ratio", "training"], outputs: ["d"] }, { type: "BatchNormalization", name: "bn", inputs: ["d", "gamma", "beta", "mean", "variance"], outputs: ["n"] }, c.nodes[2]] as ModelSpec["nodes"] };
     expect(explain("dropout.onnx", dropout)).toMatch(/non-deterministic-between|side-effect-between/);
-    const sequence: ModelSpec = { ...c, opset: 13, initializers: { ...c.initializers, at: { dtype: "int64", dims: [], data: BigInt64Array.of(0n) }, one: int64([1]) },
-      nodes: [c.nodes[0], { type: "SequenceConstruct", name: "start", inputs: ["x"], outputs: ["seq0"] }, { type: "SequenceInsert", name: "insert", inputs: ["seq0", "c"], outputs: ["seq"] }, { type: "SequenceAt", name: "at0", inputs: ["seq", "one_scalar"], outputs: ["d"] }, { type: "BatchNormalization", name: "bn", inputs: ["d", "gamma", "beta", "mean", "variance"], outputs: ["n"] }, c.nodes[2]] as ModelSpec["nodes"] };
+    const sequence: ModelSpec = { ...c, opset: 13, inputs: { ...c.inputs, z: { dtype: "float32", dims: [1, 128, 56] } }, initializers: { ...c.initializers, at: { dtype: "int64", dims: [], data: BigInt64Array.of(0n) }, one: int64([1]) },
+      nodes: [c.nodes[0], { type: "SequenceConstruct", name: "start", inputs: ["z"], outputs: ["seq0"] }, { type: "SequenceInsert", name: "insert", inputs: ["seq0", "c"], outputs: ["seq"] }, { type: "SequenceAt", name: "at0", inputs: ["seq", "one_scalar"], outputs: ["d"] }, { type: "BatchNormalization", name: "bn", inputs: ["d", "gamma", "beta", "mean", "variance"], outputs: ["n"] }, c.nodes[2]] as ModelSpec["nodes"] };
     const withIndex: ModelSpec = { ...sequence, initializers: { ...sequence.initializers, one_scalar: { dtype: "int64", dims: [], data: BigInt64Array.of(1n) } } };
     expect(explain("sequence.onnx", withIndex)).toContain("side-effect-between");
   });

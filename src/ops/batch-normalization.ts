@@ -1,12 +1,11 @@
 /**
  * BatchNormalization. Inference form: an affine function of each channel. In training mode, or with the extra outputs of
- * older opsets, it normalises by the batch's own moments.
+ * older opsets, it normalises by the batch's own moments, on the host.
  */
 import { formatDim, type Dim } from "../core/dim.ts";
 import { defineOp, float, int, type Spelling, type TypeInfo } from "../graph/op.ts";
 import { add, cast, constant, div, mul, sqrt, sub, type Expr } from "../kernel/expr.ts";
 import { BatchNormalization as evaluate } from "../evaluate/normalization.ts";
-import { momentsOver } from "./axis-reduction.ts";
 import { operand } from "./window.ts";
 
 /** Whether a node normalises by the moments of its batch. */
@@ -31,28 +30,14 @@ export const BatchNormalization = defineOp({
     return [{ dtype: X.dtype, shape: X.shape }, statistics(mean), statistics(variance), statistics(mean), statistics(variance)];
   },
   evaluate,
-  lower({ X, scale, B, mean, variance }, attributes, { outputs }) {
-    const { epsilon, momentum, spatial } = attributes;
+  lowerable: (_inputs, attributes, { outputs }) => !normalizesByBatch(attributes, outputs.length),
+  lower({ X, scale, B, mean, variance }, { epsilon, spatial }) {
     const features = (indices: readonly Expr[]): readonly Expr[] => (spatial ? [indices.length > 1 ? operand(indices, 1) : constant(0, { scalar: "i32", lanes: 1 })] : indices.slice(1));
-    const axes = X.shape.map((_, d) => d).filter((d) => (spatial ? d !== 1 : d === 0));
-    const byBatch = normalizesByBatch(attributes, outputs.length);
-    const moments = (at: readonly Expr[]): { mean: Expr; variance: Expr } => {
-      if (!byBatch) return { mean: mean.at(...at), variance: variance.at(...at) };
-      const zero = constant(0, { scalar: "i32", lanes: 1 });
-      return momentsOver(X, axes, spatial ? X.shape.map((_, d) => (d === 1 ? operand(at, 0) : zero)) : [zero, ...at]);
-    };
-    const normalized = (...indices: readonly Expr[]): Expr => {
+    return [(...indices) => {
       const at = features(indices), x = X.at(...indices), { scalar } = x.type;
-      const m = moments(at);
-      const factor = div(cast(scale.at(...at), scalar), sqrt(add(cast(m.variance, scalar), constant(epsilon, x.type))));
-      return add(mul(sub(x, cast(m.mean, scalar)), factor), cast(B.at(...at), scalar));
-    };
-    const running = (before: Expr, now: Expr): Expr => add(mul(before, constant(momentum, before.type)), mul(cast(now, before.type.scalar), constant(1 - momentum, before.type)));
-    return [
-      normalized,
-      (...at) => running(mean.at(...at), moments(at).mean), (...at) => running(variance.at(...at), moments(at).variance),
-      (...at) => moments(at).mean, (...at) => moments(at).variance,
-    ];
+      const factor = div(cast(scale.at(...at), scalar), sqrt(add(cast(variance.at(...at), scalar), constant(epsilon, x.type))));
+      return add(mul(sub(x, cast(mean.at(...at), scalar)), factor), cast(B.at(...at), scalar));
+    }];
   },
   write(node: Spelling, opset: number): Spelling | undefined {
     const { training_mode, spatial, ...attributes } = node.attributes;

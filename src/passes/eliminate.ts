@@ -185,12 +185,23 @@ function composeNode(node: Node, ledger: Ledger): boolean {
   return true;
 }
 
+/** How many bits of an integer a float holds exactly. */
+function significantBits(dtype: DType): number {
+  switch (dtype) {
+    case "float64": return 53;
+    case "float32": return 24;
+    case "float16": return 11;
+    default: return 8;
+  }
+}
+
 /** Whether every value of `from` is one of `to`. */
 function keepsEveryValue(from: DType, to: DType): boolean {
   if (from === to) return true;
   if (from === "bool") return to !== "string";
   const [a, b] = [dtypes[from], dtypes[to]];
   if (isFloat(from)) return isFloat(to) && b.size > a.size;
+  if (isFloat(to)) return 8 * a.size <= significantBits(to);
   if (a.kind === "uint") return (b.kind === "uint" && b.size >= a.size) || (b.kind === "int" && b.size > a.size);
   return a.kind === "int" && b.kind === "int" && b.size >= a.size;
 }

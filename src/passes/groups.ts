@@ -43,8 +43,8 @@ export class Groups {
   /** Nodes in topological order. */
   ordered(nodes: Iterable<Node>): Node[] { return [...nodes].sort((a, b) => this.position(a) - this.position(b)); }
 
-  /** The node of this graph that uses a value: itself, or the one whose subgraph holds it. */
-  user(node: Node): Node { return node.graph === this.graph ? node : present(this.#owner.get(node.graph), `owner of ${node.graph.name}`); }
+  /** The node of this graph that uses a value: itself, or the one whose subgraph holds it; undefined for one that stands outside. */
+  user(node: Node): Node | undefined { return node.graph === this.graph ? node : this.#owner.get(node.graph); }
   /** The group that computes a value, in this graph. */
   producer(value: Value | undefined): Group | undefined {
     const node = value?.producer?.node;
@@ -54,7 +54,7 @@ export class Groups {
   consumers(group: Group): Set<Group> {
     const out = new Set<Group>();
     for (const node of group.nodes) for (const v of node.outputs) {
-      for (const use of v.uses) out.add(this.of(this.user(use.node)));
+      for (const use of v.uses) out.add(this.of(present(this.user(use.node), `user of ${v.name}`)));
       for (const g of v.resultOf) {
         const holder = this.#owner.get(g);
         if (holder) out.add(this.of(holder));

@@ -90,8 +90,9 @@ class Merger {
     for (const value of new Set([...to.nodes].flatMap((n) => n.inputs))) {
       if (!value || value.constant || !shapeEqual(value.type.shape, shape)) continue;
       for (const use of value.uses) {
-        const from = this.#groups.of(this.#groups.user(use.node));
-        if (from === to || from.role !== "free" || out.has(from)) continue;
+        const user = this.#groups.user(use.node);
+        const from = user && this.#groups.of(user);
+        if (!from || from === to || from.role !== "free" || out.has(from)) continue;
         const other = this.#spaceOf(from);
         if (other && shapeEqual(other, shape)) out.set(from, { from, views: [], to, bytes: bytesOf(value) });
       }
@@ -135,8 +136,9 @@ class Merger {
 }
 
 const bytesOf = (value: Value): number => estimate(dimProduct(value.type.shape)) * byteSize(value.type.dtype);
+const usedIn = (group: Group, user: Node | undefined): boolean => user !== undefined && group.nodes.has(user);
 function isOnlyReadBy(value: Value, group: Group, groups: Groups): boolean {
-  return value.resultOf.length === 0 && value.uses.every((u) => groups.of(groups.user(u.node)) === group) && (value.producer?.node.outputs.length ?? 0) === 1;
+  return value.resultOf.length === 0 && value.uses.every((u) => usedIn(group, groups.user(u.node))) && (value.producer?.node.outputs.length ?? 0) === 1;
 }
 const largest = (values: readonly Value[]): readonly Dim[] | undefined =>
   values.map((v) => v.type.shape).reduce<readonly Dim[] | undefined>((a, b) => (a && estimate(dimProduct(a)) >= estimate(dimProduct(b)) ? a : b), undefined);

@@ -14,6 +14,7 @@ import { Groups, type Group } from "./groups.ts";
 import { isFree, mergeElements } from "./merge-elements.ts";
 import { PartitionContext, type PartitionOptions } from "./partition-context.ts";
 import { firedSite } from "./partition-sites.ts";
+import { fusedTypes } from "./region-kind.ts";
 import { regionOf } from "./region-of.ts";
 
 export type { PartitionOptions } from "./partition-context.ts";
@@ -38,7 +39,7 @@ export function partition(graph: Graph, options: PartitionOptions): Partition {
   const sites: Site[] = [];
   const regions = groups.inOrder().map((group) => {
     const { region, inner } = finish(group, groups, context, options);
-    sites.push(...inner, ...fired(region, group, groups));
+    sites.push(...inner, ...fired(region, group, groups, options));
     return region;
   });
   return { regions, sites: [...sites, ...context.refusals] };
@@ -69,9 +70,9 @@ function finish(group: Group, groups: Groups, context: PartitionContext, options
   return { region: regionOf(execution === "kernel" ? kind : only.op.type, nodes, execution, group.anchor), inner: [] };
 }
 
-function fired(region: Region, group: Group, groups: Groups): Site[] {
+function fired(region: Region, group: Group, groups: Groups, options: PartitionOptions): Site[] {
   const nodes = groups.ordered(group.nodes);
   const root = group.anchor ?? nodes[nodes.length - 1];
-  const fuses = region.execution === "kernel" && (nodes.length > 1 || region.kind !== nodes[0]?.op.type);
+  const fuses = region.execution === "kernel" && (nodes.length > 1 || fusedTypes(nodes, options.opTypesOf).size > 1);
   return root && fuses ? [firedSite(region.kind, root, nodes)] : [];
 }

@@ -18,6 +18,10 @@ function wordsOf(node: Node, typeOf: (origin: string) => string | undefined, see
   return [node.op.type];
 }
 
+/** The types of the original operators that compute something in these nodes. */
+export const fusedTypes = (nodes: readonly Node[], typeOf: (origin: string) => string | undefined): Set<string> =>
+  new Set(nodes.flatMap((n) => n.origins).map(typeOf).filter((t): t is string => t !== undefined && !silent.has(t)));
+
 /** `ConvBNReLU`, `MatMulAddRelu`, `FlashAttention`, `FusedElementwise`, `LayerNormalization`; a lone node's type. */
 export function regionKind(nodes: readonly Node[], anchor: Node | undefined, typeOf: (origin: string) => string | undefined): string {
   const seen = new Set<string>();
