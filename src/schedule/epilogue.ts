@@ -28,9 +28,11 @@ export interface EpilogueSpec {
   readonly column: Axis;
   /** What the structure's other axes stand for: expressions over values bound outside, `rows` and `column`. */
   readonly positions: ReadonlyMap<Axis, Expr>;
-  /** Stores that go to consecutive elements from an address, for column 0, instead of to their buffer's indices. */
-  readonly destinations?: ReadonlyMap<EpilogueStore, Expr>;
+  /** Stores that go to memory instead of to their buffer's indices: the address of row 0, column 0; columns are consecutive. */
+  readonly destinations?: ReadonlyMap<EpilogueStore, Destination>;
 }
+
+export interface Destination { readonly address: Expr; readonly rowBytes: Dim }
 
 export interface TileStore {
   /** Collapsed row and column of the tile's first element. */
@@ -122,7 +124,7 @@ export class Epilogue {
     for (const { key, buffer, indices } of epilogueAccesses(stores)) {
       const to = "value" in key && "buffer" in key ? this.spec.destinations?.get(key) : undefined;
       if (to) {
-        accesses.push({ key, base: this.b.letIndex(into, "base", to), rowBytes: 0, columnBytes: byteSize(buffer.dtype) });
+        accesses.push({ key, base: this.b.letIndex(into, "base", to.address), rowBytes: to.rowBytes, columnBytes: byteSize(buffer.dtype) });
         continue;
       }
       const access = affineAccess(buffer, indices.map((e) => substituteAxes(e, positions)), axes, this.b.layout(buffer));
@@ -167,6 +169,13 @@ export class Epilogue {
       this.columns(body, row, tile.column, whole, columns, width, (inner, j, lanes) =>
         this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, lanes === 4 ? type : { scalar: type.scalar, lanes: 1 })));
     });
+  }
+
+  /** Applies the epilogue to `count` columns of a row whose accumulators lie one after the other at `from`. */
+  storeRow(into: Stmt[], row: Expr, from: Expr, dtype: DType, count: number): void {
+    const scalar = dtype === "float32" ? "f32" : "i32";
+    this.columns(into, row, constant(0, i32), constant(count - (count % 4), i32), constant(count, i32), count, (inner, j, lanes) =>
+      this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, { scalar, lanes })));
   }
 
   /** Evaluates the stores for columns [begin, end) of a row without an accumulator. `begin()` must have run. */

@@ -27,7 +27,7 @@ export function emitFill(b: KernelBuilder, into: Stmt[], fill: Fill): void {
   const store: EpilogueStore = { buffer: { name: "filled", dtype: fill.dtype, shape: [] }, indices: [], value: fill.value };
   const writer = new Epilogue(b, {
     stores: [store], accumulator: "", rows: [{ name: "row", extent: 1 }], column: fill.along, positions: fill.positions,
-    destinations: new Map([[store, plus(fill.to, times(from, -byteSize(fill.dtype)))]]),
+    destinations: new Map([[store, { address: plus(fill.to, times(from, -byteSize(fill.dtype))), rowBytes: 0 }]]),
   });
   writer.begin(into);
   writer.fill(into, constant(0, i32), from, toIndex(fill.count), fill.along.extent);

@@ -11,6 +11,7 @@ import type { Stmt } from "../kernel/stmt.ts";
 import { plus, times, toIndex } from "./affine.ts";
 import { addressOf, bytesOf, type KernelBuilder } from "./builder.ts";
 import type { Epilogue } from "./epilogue.ts";
+import { dotProducts } from "./dots.ts";
 import { accumulate, declareAccumulators, type BColumns, type TileKind } from "./tile.ts";
 
 /** A's rows, read where they lie. */
@@ -41,6 +42,9 @@ export interface PanelColumns {
 /** B's rows, contiguous along n, read where they lie. */
 export interface RowColumns { readonly kind: "rows"; readonly pointer: Expr; readonly stepBytes: Dim }
 
+/** B's columns, each contiguous along k: for few rows, as dot products. A must be contiguous along k too. */
+export interface DotColumns { readonly kind: "dots"; readonly pointer: Expr; readonly columnBytes: Dim }
+
 export interface Gemm {
   readonly kind: TileKind;
   readonly rows: Dim;
@@ -48,7 +52,7 @@ export interface Gemm {
   /** Steps of the contracted axis: k, or half of it (rounded up) for pairs. */
   readonly steps: Dim;
   readonly a: DirectRows | GatheredRows;
-  readonly b: PanelColumns | RowColumns;
+  readonly b: PanelColumns | RowColumns | DotColumns;
   readonly epilogue: Epilogue;
 }
 
@@ -98,24 +102,30 @@ function gatherBuffer(b: KernelBuilder, gemm: Gemm, a: GatheredRows, block: numb
 
 /** A block of rows against all of B: panels outermost, so that each stays in the first-level cache. */
 function emitBlock(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, firstRow: Expr, known: number | undefined, count: Expr, rows: Dim): void {
+  if (gemm.b.kind === "dots") {
+    const operand = gemm.b;
+    b.loop(into, "m", 0, count, 1, rows, (m, body) => emitDots(b, body, gemm, a, operand, firstRow, m));
+    return;
+  }
+  const columnsOf = gemm.b;
   const fullRows = known === undefined ? b.let(into, "full", binary("and", count, constant(-tileRows, i32))) : constant(known - (known % tileRows), i32);
   if (known === undefined || known >= tileRows) {
     const tile = known !== undefined && known < 2 * tileRows;
-    forColumns(b, into, gemm.b, gemm.columns, [8], (body, column, width, lanes, valid) => {
-      const one = (m: Expr, inner: Stmt[]): void => emitTile(b, inner, gemm, a, firstRow, m, tileRows, column, width, lanes, valid);
+    forColumns(b, into, columnsOf, gemm.columns, [8], (body, column, width, lanes, valid) => {
+      const one = (m: Expr, inner: Stmt[]): void => emitTile(b, inner, gemm, a, columnsOf, firstRow, m, tileRows, column, width, lanes, valid);
       if (tile) one(constant(0, i32), body);
       else b.loop(body, "m", 0, fullRows, tileRows, rows, one);
     });
   }
   if (known !== undefined) {
     const rest = known % tileRows;
-    if (rest > 0) forColumns(b, into, gemm.b, gemm.columns, rest === 1 ? [32, 8] : rest === 2 ? [16, 8] : [8], (body, column, width, lanes, valid) =>
-      emitTile(b, body, gemm, a, firstRow, fullRows, rest, column, width, lanes, valid));
+    if (rest > 0) forColumns(b, into, columnsOf, gemm.columns, rest === 1 ? [32, 8] : rest === 2 ? [16, 8] : [8], (body, column, width, lanes, valid) =>
+      emitTile(b, body, gemm, a, columnsOf, firstRow, fullRows, rest, column, width, lanes, valid));
     return;
   }
   b.loop(into, "m", fullRows, count, 1, rows, (m, inner) =>
-    forColumns(b, inner, gemm.b, gemm.columns, [32, 8], (body, column, width, lanes, valid) =>
-      emitTile(b, body, gemm, a, firstRow, m, 1, column, width, lanes, valid)));
+    forColumns(b, inner, columnsOf, gemm.columns, [32, 8], (body, column, width, lanes, valid) =>
+      emitTile(b, body, gemm, a, columnsOf, firstRow, m, 1, column, width, lanes, valid)));
 }
 
 type ColumnBody = (into: Stmt[], column: Expr, width: number, lanes: 1 | 4, valid: number | Expr) => void;
@@ -156,15 +166,29 @@ export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns
   cover(1, 1);
 }
 
-function emitTile(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, firstRow: Expr, m: Expr, rows: number, column: Expr, width: number, lanes: 1 | 4, valid: number | Expr): void {
+function emitTile(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, columns: PanelColumns | RowColumns, firstRow: Expr, m: Expr, rows: number, column: Expr, width: number, lanes: 1 | 4, valid: number | Expr): void {
   const accumulators = declareAccumulators(b, into, gemm.kind, { rows, columns: width, lanes });
   const start = plus(a.pointer, times(m, toIndex(a.rowBytes)));
   const rowBytes = a.rowBytes;
   const operand = isSymbolic(rowBytes) || rows === 1
     ? { pointers: Array.from({ length: rows }, (_, i) => plus(start, times(constant(i, i32), toIndex(rowBytes)))), stepBytes: a.stepBytes }
     : { pointers: [start], rowBytes, stepBytes: a.stepBytes };
-  accumulate(b, into, gemm.kind, accumulators, lanes, operand, columnsAt(gemm.b, column, width, lanes), b.letIndex(into, "steps", toIndex(gemm.steps)));
+  accumulate(b, into, gemm.kind, accumulators, lanes, operand, columnsAt(columns, column, width, lanes), b.letIndex(into, "steps", toIndex(gemm.steps)));
   gemm.epilogue.store(into, { row: plus(firstRow, m), column, columns: valid, accumulators });
+}
+
+/** One row against all columns: 4 dot products at a time, lanes along k. */
+function emitDots(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, operand: DotColumns, firstRow: Expr, m: Expr): void {
+  const row = b.let(into, "rowA", plus(a.pointer, times(m, toIndex(a.rowBytes))));
+  const columns = b.letIndex(into, "columns", toIndex(gemm.columns)), steps = b.letIndex(into, "steps", toIndex(gemm.steps));
+  const whole = b.letIndex(into, "whole", columns.kind === "const" ? constant(Number(columns.value) & -4, i32) : binary("and", columns, constant(-4, i32)));
+  const some = (body: Stmt[], n: Expr, count: 1 | 4): void => {
+    const start = b.let(body, "column", plus(operand.pointer, times(n, toIndex(operand.columnBytes))));
+    const acc = dotProducts(b, body, row, Array.from({ length: count }, (_, j) => plus(start, times(constant(j, i32), toIndex(operand.columnBytes)))), steps, b.relaxed);
+    gemm.epilogue.store(body, { row: plus(firstRow, m), column: n, columns: count, accumulators: [[acc]] });
+  };
+  b.loop(into, "n", 0, whole, 4, gemm.columns, (n, body) => some(body, n, 4));
+  if (columns.kind !== "const" || Number(columns.value) % 4 !== 0) b.loop(into, "n", whole, columns, 1, gemm.columns, (n, body) => some(body, n, 1));
 }
 
 /** The columns from `column` on: where B is read, and how its vectors follow. */

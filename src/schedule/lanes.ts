@@ -8,7 +8,7 @@ import { dimEqual, dimMul, isSymbolic, type Dim } from "../core/dim.ts";
 import { byteSize } from "../core/dtype.ts";
 import { constant, i32, type Axis, type Buffer, type Expr, type Scalar, type Type } from "../kernel/expr.ts";
 import type { Stmt } from "../kernel/stmt.ts";
-import { mapChildren, operandsOf, visitExpr } from "../kernel/traverse.ts";
+import { mapChildren, mapExpr, operandsOf, visitExpr } from "../kernel/traverse.ts";
 import { foldIndex, plus, times, toIndex } from "./affine.ts";
 import { loadAt, splatAt, type KernelBuilder } from "./builder.ts";
 
@@ -198,4 +198,11 @@ export function operationCost(e: Expr): number {
     else if (x.kind === "select" || x.kind === "cast" || x.kind === "madd") cost += 1;
   });
   return cost;
+}
+
+/** The expression with a local read through `change`. */
+export function replaceLocal(e: Expr, name: string, change: (local: Expr) => Expr): Expr {
+  const memo = new Map<Expr, Expr>();
+  let replaced: Expr | undefined;
+  return mapExpr(e, (x) => (x.kind === "local" && x.name === name ? (replaced ??= change(x)) : x), memo);
 }

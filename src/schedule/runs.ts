@@ -9,7 +9,7 @@ import { loadAt, storeAt, type KernelBuilder } from "./builder.ts";
 const unrolled = 16;
 
 /** Visits a run in vectors of 4, then single elements. `at` is a byte offset: a constant, or added to a moving pointer. */
-function overRun(b: KernelBuilder, into: Stmt[], count: Expr, visit: (into: Stmt[], index: Expr, lanes: 1 | 4) => void): void {
+export function overRun(b: KernelBuilder, into: Stmt[], count: Expr, visit: (into: Stmt[], index: Expr, lanes: 1 | 4) => void): void {
   if (count.kind === "const" && Number(count.value) <= unrolled) {
     const n = Number(count.value), whole = n - (n % 4);
     for (let i = 0; i < whole; i += 4) visit(into, constant(i, i32), 4);

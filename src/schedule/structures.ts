@@ -10,6 +10,7 @@ import type { PackSpec, Placement, Program, Step, Storage, Weight } from "../ker
 import type { Stmt } from "../kernel/stmt.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
 import { denseLayout, KernelBuilder, type ScheduleContext, type ScheduleTarget } from "./builder.ts";
+import { scheduleAttention } from "./attention.ts";
 import { scheduleConvolution } from "./convolution.ts";
 import { scheduleMatMul } from "./matmul.ts";
 
@@ -39,7 +40,7 @@ function structureLoops(b: KernelBuilder, kernel: Kernel): Stmt | undefined {
     case undefined: return undefined;
     case "matmul": return scheduleMatMul(b, structure);
     case "conv": return scheduleConvolution(b, structure);
-    case "attention": return undefined;
+    case "attention": return scheduleAttention(b, structure);
     case "recurrence": return undefined;
     default: return assertNever(structure);
   }
