@@ -7,6 +7,7 @@ import { dimAdd, dimEqual, dimMul, dimProduct, type Dim } from "../core/dim.ts";
 import { axisOf, constant, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { Layout } from "../kernel/kernel.ts";
 import { linearAddress, ExprTable } from "../kernel/share.ts";
+import { visitExpr } from "../kernel/traverse.ts";
 import { Elements } from "./elements.ts";
 import type { Node, Value } from "./graph.ts";
 
@@ -109,6 +110,26 @@ export function concatenationOf(node: Node): Placement | undefined {
   return { axis: along, parts };
 }
 const expectedOffset = (parts: readonly { readonly source: Value }[], d: number): Dim => parts.reduce<Dim>((sum, p) => dimAdd(sum, p.source.type.shape[d] ?? 1), 0);
+
+/** Whether neighbours along dimension `d` of a node's result come from different places, as beside a join or a border. */
+export function choosesAlong(node: Node, d: number): boolean {
+  const pulled = pullOutput(node, 0);
+  const axis = pulled?.axes[d];
+  if (!pulled || !axis) return false;
+  let chooses = false;
+  visitExpr(pulled.element, (e) => {
+    if (e.kind !== "select" || !mentions(e.condition, axis)) return;
+    for (const side of [e.a, e.b]) visitExpr(side, (x) => {
+      if (x.kind === "load" && mentions(x, axis) && !x.indices.some((i, at) => i.kind === "axis" && i.axis === axis && dimEqual(x.buffer.shape[at] ?? 0, axis.extent))) chooses = true;
+    });
+  });
+  return chooses;
+}
+function mentions(e: Expr, axis: Axis): boolean {
+  let found = false;
+  visitExpr(e, (x) => { if (x.kind === "axis" && x.axis === axis) found = true; });
+  return found;
+}
 
 interface Pulled {
   readonly element: Expr;

@@ -1,7 +1,7 @@
 /** What the phases of partition share: options, names, switches, records, and what is known of a node. */
 import { dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
 import type { Node } from "../graph/graph.ts";
-import { concatenationOf } from "../graph/view.ts";
+import { choosesAlong, concatenationOf } from "../graph/view.ts";
 import { elementWork, estimate } from "../graph/element-loops.ts";
 import { refuse } from "../rewrite/rule.ts";
 import type { Refusal, Site } from "../rewrite/site.ts";
@@ -58,6 +58,9 @@ export class PartitionContext {
     const kind = node.op.fusionKind;
     const result = node.outputs[0];
     if (!result || (kind !== "elementwise" && kind !== "broadcast" && kind !== "injective") || concatenationOf(node)) return false;
+    // Lanes run along channels or columns: they must not read from different places.
+    const rank = result.type.shape.length;
+    if (kind === "injective" && (choosesAlong(node, 1) || choosesAlong(node, rank - 1))) return false;
     return shapeEqual(result.type.shape, shape) || this.isCheap([node]);
   }
   /** True where computing the nodes' one result anew for every reader costs about as much as loading it. */
