@@ -28,13 +28,13 @@ describe.skipIf(!silero)("silero-vad-v5", () => {
         expect(difference({ dtype: expected.dtype, dims: t.dims, data: t.data as Float32Array }, expected, 1e-4), `${name} of ${samples} at ${rate}`).toBeUndefined();
       }
     }
-    await expect(session.run(given(feeds(576, 8000)))).rejects.toThrow(/OF3203/);
-    await expect(session.run(given(feeds(1024, 16000)))).rejects.toThrow(/OF3203/);
+    await expect(session.run(given(feeds(576, 8000)))).rejects.toThrow(/OF3204/);
+    await expect(session.run(given(feeds(1024, 16000)))).rejects.toThrow(/OF3204/);
     session.dispose();
   });
   test("with shapes given, the rate they do not fit is refused", async () => {
     const session = await load(compileModel(bytes, { inputShapes: { input: [1, 576], state: [2, 1, 128] } }).artifact);
-    await expect(session.run(given(feeds(576, 8000)))).rejects.toThrow(/OF3203/);
+    await expect(session.run(given(feeds(576, 8000)))).rejects.toThrow(/OF3204/);
     expect(Object.keys(await session.run(given(feeds(576, 16000))))).toEqual(["output", "stateN"]);
     session.dispose();
   });

@@ -1,6 +1,7 @@
 /** Writing models: onnxruntime loads what we write, and it is still the same function. */
 import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
+import { optimise } from "../src/api/index.ts";
 import { present } from "../src/core/assert.ts";
 import { DiagnosticError } from "../src/core/diagnostic.ts";
 import { symbol, dimAdd, dimFloorDiv, dimMax, dimMin, dimMod, dimMul } from "../src/core/dim.ts";
@@ -40,6 +41,11 @@ describe.each(ids)("%s", (id) => {
     expect(written.graph?.output.map((v) => v.name)).toEqual(read.graph?.output.map((v) => v.name));
     expect(written.metadataProps).toEqual(read.metadataProps);
     expect(written.opsetImport.map((o) => `${o.domain}:${o.version}`)).toEqual(expect.arrayContaining(read.opsetImport.filter((o) => o.domain === "").map((o) => `:${o.version}`)));
+  });
+  test("is optimised into a portable model that gives the same results", async () => {
+    const optimised = optimise(model.bytes).model;
+    expectSame(await runOnnxruntime(optimised, model.feeds), model.expected, model.tolerance);
+    expect(decode(optimised).opsetImport.find((o) => o.domain === "")?.version).toBe(decode(model.bytes).opsetImport.find((o) => o.domain === "")?.version);
   });
   test("written, read and written again is the same file", () => {
     const once = readModel(model.bytes, operators);

@@ -4,6 +4,6 @@ import { fail } from "../core/diagnostic.ts";
 
 export const Require: Evaluate = ([condition], { holds, node, reason }) => {
   if ((condition?.data[0] !== 0) !== (holds !== 0))
-    fail("OF3203", `the model cannot run on inputs of these sizes: ${String(reason)}`, { place: { node: String(node) } });
+    fail("OF3204", `the model cannot run on inputs of these sizes: ${String(reason)}`, { place: { node: String(node) } });
   return [];
 };
