@@ -36,6 +36,19 @@ describe("recurrences", () => {
     expect(operatorDifference(recurrentCase(seed))).toBeLessThan(1e-5);
   });
 
+  it.each([LSTM, GRU, RNN].map((op) => [op.type, op] as const))("%s with the batch first is compiled between transposes", (_, op) => {
+    const random = randomFrom(3), gates = op === LSTM ? 4 : op === GRU ? 3 : 1, [batch, sequence, input, hidden] = [2, 3, 4, 5];
+    const of = (...dims: number[]): OperatorInput => ({ tensor: randomTensor(dims, random, 0.7) });
+    const state = of(batch, 2, hidden);
+    expect(operatorDifference({
+      op, attributes: { layout: 1, direction: "bidirectional" }, outputs: op === LSTM ? 3 : 2,
+      inputs: [
+        { ...of(batch, sequence, input), shape: ["n", "t", input] }, of(2, gates * hidden, input), of(2, gates * hidden, hidden), of(2, 2 * gates * hidden), undefined, state,
+        ...(op === LSTM ? [of(batch, 2, hidden)] : []),
+      ],
+    })).toBeLessThan(1e-5);
+  });
+
   it("sees one wrong element", () => {
     const { expected, actual } = runOperator(recurrentCase(4));
     const [e] = expected, [a] = actual;

@@ -1,9 +1,11 @@
 /** LSTM, GRU and RNN: whole-buffer kernels, since each step reads the one before. */
 import { formatShape, type Dim } from "../core/dim.ts";
-import { defineOp, float, int, optional, string, type AnchorOperand, type AttributeSpec, type InferContext, type OpDef, type TypeInfo } from "../graph/op.ts";
+import { defineOp, float, int, optional, string, type AnchorOperand, type Attributes, type AttributeSpec, type ExpandContext, type ExpansionNode, type InferContext, type OpDef, type TypeInfo } from "../graph/op.ts";
 import type { Buffer } from "../kernel/expr.ts";
 import type { Activation, RecurrenceStructure } from "../kernel/structure.ts";
 import { GRU as evaluateGru, LSTM as evaluateLstm, RNN as evaluateRnn } from "../evaluate/recurrent.ts";
+import { Expansion } from "./expansion.ts";
+import { Transpose } from "./transpose.ts";
 
 const attributes = {
   activation_alpha: optional("floats"),
@@ -115,9 +117,21 @@ function structureOf(o: Operands, options: Options, cell: Cell, flags: { readonl
 /** Kernels take time-major float32 (or float16) and a hidden size known when compiling; anything else runs on the host. */
 const hasKernel = (X: TypeInfo, R: TypeInfo, { layout }: Options): boolean => layout === 0 && X.dtype !== "float64" && typeof R.shape[2] === "number";
 
+/** Layout 1 (batch first) as layout 0 between transposes. */
+function timeMajor(op: OpDef, { inputs, outputs }: ExpandContext, attributes: Attributes): readonly ExpansionNode[] | undefined {
+  if (attributes["layout"] !== 1) return undefined;
+  const to = new Expansion(), exchanged = [1, 0, 2];
+  const states = new Set([0, 5, 6]);
+  const read = inputs.map((x, i) => (x !== undefined && states.has(i) ? to.add(Transpose, [x], { perm: exchanged }) : x));
+  const results = outputs.map((_, i) => `result${i}`);
+  to.nodes.push({ op, inputs: read, outputs: results, attributes: { ...attributes, layout: 0 } });
+  results.forEach((result, i) => { to.add(Transpose, [result], { perm: i === 0 ? [2, 0, 1, 3] : exchanged }, outputs[i]); });
+  return to.nodes;
+}
+
 const inputs = { X: "required", W: "required", R: "required", B: "optional", sequence_lens: "optional", initial_h: "optional" } as const;
 
-export const LSTM = defineOp({
+export const LSTM: OpDef = defineOp({
   type: "LSTM",
   domain: "",
   since: 14,
@@ -128,10 +142,11 @@ export const LSTM = defineOp({
   evaluate: evaluateLstm,
   lowerable: ({ X, R }, options) => hasKernel(X, R, options),
   whole: (operands, options, outputs) => structureOf(operands, options, lstmCell, { linearBeforeReset: false, inputForget: options.input_forget !== 0 }, outputs),
+  expand: (context, options): readonly ExpansionNode[] | undefined => timeMajor(LSTM, context, options),
   write: (node, opset) => withoutLayout(node, opset),
 });
 
-export const GRU = defineOp({
+export const GRU: OpDef = defineOp({
   type: "GRU",
   domain: "",
   since: 14,
@@ -142,10 +157,11 @@ export const GRU = defineOp({
   evaluate: evaluateGru,
   lowerable: ({ X, R }, options) => hasKernel(X, R, options),
   whole: (operands, options, outputs) => structureOf(operands, options, gruCell, { linearBeforeReset: options.linear_before_reset !== 0, inputForget: false }, outputs),
+  expand: (context, options): readonly ExpansionNode[] | undefined => timeMajor(GRU, context, options),
   write: (node, opset) => withoutLayout(node, opset),
 });
 
-export const RNN = defineOp({
+export const RNN: OpDef = defineOp({
   type: "RNN",
   domain: "",
   since: 14,
@@ -156,6 +172,7 @@ export const RNN = defineOp({
   evaluate: evaluateRnn,
   lowerable: ({ X, R }, options) => hasKernel(X, R, options),
   whole: (operands, options, outputs) => structureOf(operands, options, rnnCell, { linearBeforeReset: false, inputForget: false }, outputs),
+  expand: (context, options): readonly ExpansionNode[] | undefined => timeMajor(RNN, context, options),
   write: (node, opset) => withoutLayout(node, opset),
 });
 
