@@ -50,6 +50,18 @@ export function bodyCost(s: Stmt): number {
 }
 const valuesOf = (s: Stmt): readonly Expr[] => (s.kind === "store" ? [s.value] : expressionsOf(s));
 
+/** One run of the costliest innermost loop's body, weighed for its latency: what it folds waits for the last fold. */
+export function innermostCost(s: Stmt): number {
+  let most = 0;
+  visitStmt(s, (x) => {
+    if (x.kind !== "for" || hasLoops(x.body)) return;
+    let folds = 0;
+    visitStmt(x.body, (y) => { if (y.kind === "accumulate") folds += y.op === "max" || y.op === "min" ? 6 : 1; });
+    most = Math.max(most, bodyCost(x.body) + folds);
+  });
+  return most;
+}
+
 export function hasLoops(s: Stmt): boolean {
   let found = false;
   visitStmt(s, (x) => { if (x.kind === "for") found = true; });

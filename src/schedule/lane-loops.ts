@@ -8,7 +8,7 @@ import { isSymbolic, type Dim } from "../core/dim.ts";
 import { add, axisOf, binary, constant, dimExpr, i32, local, reduceIdentity, type Axis, type Expr, type ReduceOp, type Type } from "../kernel/expr.ts";
 import { block, loop, type Stmt } from "../kernel/stmt.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
-import { bodyCost } from "./cost.ts";
+import { bodyCost, hasLoops, innermostCost } from "./cost.ts";
 import type { Fresh } from "./fresh.ts";
 import { wholeNest } from "./nest.ts";
 import type { Strides } from "./strides.ts";
@@ -18,7 +18,7 @@ export interface LaneContext { readonly strides: Strides; readonly fresh: Fresh 
 
 /** How many vectors a turn of the main loop takes. */
 function unrollFor(body: Stmt, extent: Dim): number {
-  const cost = bodyCost(body);
+  const cost = hasLoops(body) ? innermostCost(body) : bodyCost(body);
   const wanted = cost <= 6 ? 4 : cost <= 16 ? 2 : 1;
   if (isSymbolic(extent)) return wanted;
   let unroll = wanted;
@@ -80,7 +80,7 @@ function accumulatorsOf(body: Stmt): readonly Accumulator[] | undefined {
   let simple = true;
   visitStmt(body, (s) => {
     if (s.kind === "let") declared.add(s.name);
-    if (s.kind === "store" || s.kind === "storeAt" || s.kind === "assign") simple = false;
+    if (s.kind === "storeAt" || s.kind === "assign") simple = false;
     if (s.kind !== "accumulate" || declared.has(s.name)) return;
     const before = found.get(s.name);
     if (before && before.op !== s.op) simple = false;
@@ -97,7 +97,7 @@ export function canFoldInLanes(axis: Axis, body: Stmt, strides: Strides): boolea
   return new LaneAnalysis(axis, body, strides, accumulators.map((a) => a.name)).supports(body);
 }
 
-/** A reduction over `outer` (outermost first) and `axis`, folded in lanes of `axis`. The sums start from the locals' values. */
+/** A reduction over `outer` (outermost first) and `axis`, folded in lanes of `axis`. The folds start from the locals' values; the body may store too. */
 export function foldInLanes(outer: readonly Axis[], axis: Axis, body: Stmt, context: LaneContext): Stmt {
   const accumulators = present(accumulatorsOf(body), "accumulators");
   const analysis = new LaneAnalysis(axis, body, context.strides, accumulators.map((a) => a.name));

@@ -12,10 +12,13 @@ import type { Placement } from "../kernel/program.ts";
 import { ExprTable } from "../kernel/share.ts";
 import { block, type Stmt } from "../kernel/stmt.ts";
 import { mapStmtExprs } from "../kernel/traverse.ts";
+import { clipWindows } from "./clip-windows.ts";
 import { bodyCost, hasLoops } from "./cost.ts";
 import { freshNames, type Fresh } from "./fresh.ts";
 import { canFoldInLanes, foldInLanes, transposingLoops, vectorLoop, type LaneContext } from "./lane-loops.ts";
+import { keepValues } from "./kept-values.ts";
 import { loopKind, nestOf, perfectNests, statementsOf, wholeNest, type Loop, type Nest } from "./nest.ts";
+import { foldMaxima } from "./maxima.ts";
 import { expandReductions } from "./reductions.ts";
 import { joinAxes, splitDividedAxes } from "./reshape-axes.ts";
 import { splitRanges } from "./split-ranges.ts";
@@ -32,7 +35,8 @@ export function scheduleLoops(kernel: Kernel, placements: ReadonlyMap<Buffer, Pl
   const fresh = freshNames(kernel.body);
   const table = new ExprTable();
   const body = perfectNests(mapStmtExprs(expandReductions(kernel.body, fresh), (e) => table.make(e)), table);
-  return { ...kernel, body: new LoopScheduler({ strides: new Strides(table, layoutOf), fresh }).statement(body) };
+  const scheduled = new LoopScheduler({ strides: new Strides(table, layoutOf), fresh }, new Set(kernel.inPlace?.map((pair) => pair.input))).statement(body);
+  return { ...kernel, body: foldMaxima(scheduled, fresh) };
 }
 
 /** Most loops that one loop is split into where conditions turn. */
@@ -43,9 +47,11 @@ class LoopScheduler {
   private readonly strides: Strides;
   private readonly table: ExprTable;
   private readonly fresh: Fresh;
+  private readonly aliased: ReadonlySet<Buffer>;
 
-  constructor(context: LaneContext) {
+  constructor(context: LaneContext, aliased: ReadonlySet<Buffer>) {
     this.context = context;
+    this.aliased = aliased;
     this.strides = context.strides;
     this.table = context.strides.table;
     this.fresh = context.fresh;
@@ -53,7 +59,7 @@ class LoopScheduler {
 
   statement(s: Stmt): Stmt {
     switch (s.kind) {
-      case "block": return block(...s.body.map((b) => this.statement(b)));
+      case "block": return this.keptValues(s) ?? block(...s.body.map((b) => this.statement(b)));
       case "if": return { ...s, then: this.statement(s.then), ...(s.else ? { else: this.statement(s.else) } : {}) };
       case "for": return this.loop(s);
       default: return s;
@@ -67,9 +73,34 @@ class LoopScheduler {
     return kind === "parallel" ? this.parallel(nest) : this.reduction(nest);
   }
 
+  /** Passes over a contiguous row, the first of which leaves values for the last. */
+  private keptValues(s: Stmt): Stmt | undefined {
+    const kept = keepValues(s, this.table, this.aliased);
+    if (!kept) return undefined;
+    const { first, last } = kept;
+    const contiguous = this.strides.accesses(last.body).every(({ access }) => { const d = this.strides.along(access, last.axis); return d === 0 || d === 1; });
+    if (!contiguous || !canFoldInLanes(first.axis, first.body, this.strides)) return undefined;
+    const each = (list: readonly Stmt[]): Stmt[] => list.map((b) => this.statement(b));
+    return block(...each(kept.before), foldInLanes([], first.axis, first.body, this.context), ...each(kept.between), vectorLoop(last.axis, last.body, this.context));
+  }
+
   private parallel(given: Nest): Stmt {
     const divided = splitDividedAxes(given, this.strides);
-    return this.ranges(divided.axes, [], divided.body);
+    return this.windows(divided) ?? this.ranges(divided.axes, [], divided.body);
+  }
+
+  /** Windows with borders, in vectors along an axis that the borders do not depend on. */
+  private windows(given: Nest): Stmt | undefined {
+    const clipped = clipWindows(given.body, this.strides);
+    if (!clipped) return undefined;
+    const axes = this.inMemoryOrder(given);
+    const choice = this.choose(axes, clipped.inside);
+    if (choice.kind !== "vector") return undefined;
+    const outer = axes.filter((a) => a !== choice.axis);
+    const inside = vectorLoop(choice.axis, clipped.inside, this.context);
+    const whole = unrollWindows(clipped.whole, this.table, this.fresh);
+    if (hasLoops(whole)) return wholeNest(outer, inside);
+    return wholeNest(outer, { kind: "if", condition: clipped.isWhole, then: vectorLoop(choice.axis, whole, this.context), else: inside });
   }
 
   /** Splits the axes one after another, then runs the nest of every combination. */
