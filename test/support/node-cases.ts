@@ -44,9 +44,15 @@ export function loadNodeCase(name: string): NodeCase {
   };
 }
 
-function unpacked(): string | undefined {
+const unpacked = (): string | undefined => {
+  const folder = unpackedArchive(/^onnx-node-tests-.*\.tar\.xz$/);
+  return folder === undefined ? undefined : join(folder, "node");
+};
+
+/** The folder into which an archive of the conformance data is unpacked; undefined where there is none. */
+export function unpackedArchive(named: RegExp): string | undefined {
   const folder = dataFolder === undefined ? undefined : join(dataFolder, "conformance");
-  const archive = folder !== undefined && existsSync(folder) ? readdirSync(folder).find((f) => /^onnx-node-tests-.*\.tar\.xz$/.test(f)) : undefined;
+  const archive = folder !== undefined && existsSync(folder) ? readdirSync(folder).find((f) => named.test(f)) : undefined;
   if (folder === undefined || archive === undefined) return undefined;
   const source = join(folder, archive);
   const target = join(tmpdir(), `onnxfuse-${archive.replace(/\.tar\.xz$/, "")}-${statSync(source).size}`);
@@ -56,5 +62,5 @@ function unpacked(): string | undefined {
     execFileSync("tar", ["-xf", source, "-C", fresh]);
     try { renameSync(fresh, target); } catch { rmSync(fresh, { recursive: true }); }
   }
-  return join(target, "node");
+  return target;
 }
