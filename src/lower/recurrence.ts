@@ -1,12 +1,10 @@
 /** Naive loops of LSTM, GRU and RNN, as ONNX defines them: one step after the other, every gate a sum. */
-import { assertNever, invariant } from "../core/assert.ts";
+import { invariant } from "../core/assert.ts";
 import type { Dim } from "../core/dim.ts";
-import {
-  add, axisOf, binary, cast, computeScalar, constant, dimExpr, exp, gt, i32, index, load, local, lt, max, min, mul, reduceIdentity, scalarType, select, sub, unary,
-  type Axis, type Buffer, type Expr,
-} from "../kernel/expr.ts";
+import { add, axisOf, cast, computeScalar, constant, dimExpr, i32, index, load, local, lt, max, min, mul, reduceIdentity, scalarType, sub, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import { block, letLocal, loop, type Stmt } from "../kernel/stmt.ts";
-import type { Activation, RecurrenceStructure } from "../kernel/structure.ts";
+import { activationOf } from "../kernel/activation.ts";
+import type { RecurrenceStructure } from "../kernel/structure.ts";
 
 /** The kernel's body and its working memory: the state and its successor, for one row of the batch. */
 export function recurrenceLoops(s: RecurrenceStructure): { readonly body: Stmt; readonly scratch: readonly Buffer[] } {
@@ -180,24 +178,5 @@ class RecurrenceLoops {
       const a = this.#activate(d, 0, add(add(x.value, h.value), this.#biases(d, 0, j)));
       return block(...x.statements, ...h.statements, ...a.statements, ...this.#store(this.#next, [j], a.value));
     })];
-  }
-}
-
-/** A gate activation of a value that is a local. */
-function activationOf(a: Activation, x: Expr): Expr {
-  const c = (value: number): Expr => constant(value, x.type);
-  switch (a.kind) {
-    case "sigmoid": return binary("div", c(1), add(c(1), exp(unary("neg", x))));
-    case "tanh": return unary("tanh", x);
-    case "relu": return select(lt(x, c(0)), c(0), x);
-    case "softsign": return binary("div", x, add(c(1), unary("abs", x)));
-    case "softplus": return add(max(x, c(0)), unary("log", add(c(1), exp(unary("neg", unary("abs", x))))));
-    case "affine": return add(mul(x, c(a.alpha)), c(a.beta));
-    case "hard-sigmoid": return max(min(add(mul(x, c(a.alpha)), c(a.beta)), c(1)), c(0));
-    case "scaled-tanh": return mul(unary("tanh", mul(x, c(a.beta))), c(a.alpha));
-    case "leaky-relu": return select(lt(x, c(0)), mul(x, c(a.alpha)), x);
-    case "thresholded-relu": return select(gt(x, c(a.alpha)), x, c(0));
-    case "elu": return select(lt(x, c(0)), mul(sub(exp(x), c(1)), c(a.alpha)), x);
-    default: return assertNever(a);
   }
 }

@@ -13,6 +13,7 @@ import { denseLayout, KernelBuilder, type ScheduleContext, type ScheduleTarget }
 import { scheduleAttention } from "./attention.ts";
 import { scheduleConvolution } from "./convolution.ts";
 import { scheduleMatMul } from "./matmul.ts";
+import { scheduleRecurrence } from "./recurrence.ts";
 
 /**
  * The kernel with its loops rebuilt and its structure gone; undefined where its structure has no schedule (the naive
@@ -41,7 +42,7 @@ function structureLoops(b: KernelBuilder, kernel: Kernel): Stmt | undefined {
     case "matmul": return scheduleMatMul(b, structure);
     case "conv": return scheduleConvolution(b, structure);
     case "attention": return scheduleAttention(b, structure);
-    case "recurrence": return undefined;
+    case "recurrence": return scheduleRecurrence(b, structure);
     default: return assertNever(structure);
   }
 }
