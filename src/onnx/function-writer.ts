@@ -7,7 +7,8 @@ import type { Tensor } from "../core/tensor.ts";
 import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
 import { KnownElements } from "../ops/known-elements.ts";
-import { writeNode, type NodeSink } from "./node-writer.ts";
+import type { NodeSink } from "./node-sink.ts";
+import { writeNode } from "./node-writer.ts";
 import { AttributeProto_AttributeType as Kind, FunctionProtoSchema, NodeProtoSchema, type FunctionProto, type NodeProto } from "./schema/onnx_pb.ts";
 import { writeTensor } from "./tensor-proto.ts";
 

@@ -4,92 +4,17 @@
  * way. Values and nodes of the main graph keep their names; those of subgraphs and functions give way.
  */
 import { present } from "../core/assert.ts";
-import { fail, type Diagnostic } from "../core/diagnostic.ts";
-import type { Tensor } from "../core/tensor.ts";
+import { fail } from "../core/diagnostic.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import { inferNode } from "../graph/infer-node.ts";
 import type { Attributes, AttributeValue, OpDef, Spelling, SpellingInput } from "../graph/op.ts";
-import { Require } from "../ops/require.ts";
 import { attributeKind, readAttribute } from "./attribute-proto.ts";
 import { readConstant } from "./constant-node.ts";
-import type { ExternalFiles } from "./external-data.ts";
-import { domainOf, readOpsets, type Operators, type Opsets } from "./operators.ts";
+import { domainOf, readOpsets } from "./operators.ts";
+import { addConstant, displayName, newConstant, readInitializers, require, Scope, valueOf, type Body, type GivenAttribute, type ReadState } from "./reading.ts";
 import { nameNodes, orderNodes, subgraphProtos, type NamedNode } from "./order.ts";
 import { AttributeProto_AttributeType as Kind, type AttributeProto, type FunctionProto, type GraphProto } from "./schema/onnx_pb.ts";
 import { readSubgraphs } from "./subgraph-reader.ts";
-import type { Assumptions } from "./assumptions.ts";
-import type { Symbols } from "./symbols.ts";
-import { readTensor } from "./tensor-proto.ts";
-
-/** What the whole reading of a model shares. */
-export interface ReadState {
-  readonly operators: Operators;
-  readonly files: ExternalFiles;
-  readonly symbols: Symbols;
-  /** Names of the main graph's values, which nested ones avoid. */
-  readonly mainNames: ReadonlySet<string>;
-  /** Names of nodes so far, with the types the file gives them. */
-  readonly nodeTypes: Map<string, string>;
-  readonly warnings: Diagnostic[];
-  /** Conditions over sizes that are taken to hold, or not. */
-  readonly assumptions: Assumptions;
-  /** Subgraphs and constants so far, so that those of an attempt that fails can be taken apart. */
-  readonly subgraphs: Graph[];
-  readonly constants: Value[];
-}
-
-/** Values by the names a file uses for them; names of subgraphs hide those around them. */
-export class Scope {
-  readonly #values = new Map<string, Value>();
-  readonly #around: Scope | undefined;
-  constructor(around?: Scope) { this.#around = around; }
-  get(name: string): Value | undefined { return this.#values.get(name) ?? this.#around?.get(name); }
-  set(name: string, value: Value): void { this.#values.set(name, value); }
-  names(): ReadonlySet<string> { return new Set(this.#values.keys()); }
-}
-
-/** Where nodes are read: into which graph, under which names. */
-export interface Body {
-  readonly graph: Graph;
-  readonly scope: Scope;
-  readonly opsets: Opsets;
-  /** Put before names: the call through which a function's body is read. */
-  readonly prefix: string;
-  /** Attributes of the call, which the body's may refer to. */
-  readonly references: ReadonlyMap<string, GivenAttribute>;
-  /** Inputs of the function that the call leaves out. */
-  readonly absent: ReadonlySet<string>;
-  /** Names that results of a function's body or of a branch have outside. */
-  readonly resultNames: ReadonlyMap<string, string>;
-  /** Whether this is anything but the main graph's own nodes: then names give way to the main graph's. */
-  readonly nested: boolean;
-}
-
-/** An attribute under its name, where it was written. */
-interface GivenAttribute { readonly name: string; readonly proto: AttributeProto; readonly body: Body }
-
-/** Adds a graph's initializers that are not there as inputs yet, as constants. */
-export function readInitializers(proto: GraphProto, body: Body, state: ReadState): void {
-  const sparse = proto.sparseInitializer[0];
-  if (sparse) fail("OF2012", `initializer '${sparse.values?.name ?? ""}' is sparse, which is not supported`, { place: { value: sparse.values?.name ?? "" }, hint: "store it as a dense tensor" });
-  const own = body.scope.names();
-  const seen = new Set<string>();
-  for (const t of proto.initializer) {
-    if (seen.has(t.name)) fail("OF2021", `initializer '${t.name}' is given twice`, { place: { value: t.name } });
-    seen.add(t.name);
-    if (!own.has(t.name)) addConstant(readTensor(t, state.files), t.name, body, state);
-  }
-}
-
-function addConstant(tensor: Tensor, name: string, body: Body, state: ReadState): void {
-  body.scope.set(name, newConstant(tensor, displayName(name, body, state), body.graph, state));
-}
-
-function newConstant(tensor: Tensor, name: string, graph: Graph, state: ReadState): Value {
-  const value = graph.addConstant(tensor, name);
-  state.constants.push(value);
-  return value;
-}
 
 /** Reads nodes, in an order of their own making, into the body. */
 export function readNodes(nodes: readonly NamedNode[], body: Body, state: ReadState): void {
@@ -137,11 +62,6 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
     outputNames: outputs.map((n) => (n === "" ? undefined : displayName(n, body, state))),
   });
   outputs.forEach((n, i) => { if (n !== "") body.scope.set(n, present(made.outputs[i], "an output")); });
-}
-
-/** Puts a node that stops the run unless the condition is as it was taken to be. */
-export function require(condition: Value, holds: boolean, reason: string, node: string, graph: Graph): void {
-  graph.insert({ op: Require, inputs: [condition], attributes: { holds: Number(holds), node, reason }, outputs: [], name: `${node}/Require`, origins: [node] });
 }
 
 /** Reads the branch that an If takes in the place of the If; of the other one only names are kept. */
@@ -222,18 +142,6 @@ function knownAttributes(op: OpDef, attributes: Attributes, name: string, state:
     else if (value !== undefined) state.warnings.push({ code: "OF2052", message: `${op.type} has no attribute '${key}': it is ignored`, place: { node: name, field: key } });
   }
   return known;
-}
-
-export function valueOf(name: string, body: Body, node: string): Value {
-  return body.scope.get(name) ?? fail("OF2022", `'${name}' is read by '${node}', but nothing computes it`, { place: { node, value: name } });
-}
-
-/** The name a value gets: the file's own in the main graph, elsewhere one that leaves the main graph's alone. */
-export function displayName(name: string, body: Body, state: ReadState): string {
-  const outside = body.resultNames.get(name);
-  if (outside !== undefined) return outside;
-  const own = body.prefix + name;
-  return body.nested && state.mainNames.has(own) ? `${body.graph.name}/${own}` : own;
 }
 
 function nodeName(node: NamedNode, type: string, body: Body, state: ReadState): string {

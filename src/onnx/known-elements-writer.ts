@@ -16,7 +16,7 @@ import { Equal, Less } from "../ops/logic.ts";
 import { Reshape } from "../ops/reshape.ts";
 import { Shape } from "../ops/shape.ts";
 import { Where } from "../ops/where.ts";
-import type { NamedInput, NodeSink } from "./node-writer.ts";
+import type { NamedInput, NodeSink } from "./node-sink.ts";
 
 type WriteNode = (op: OpDef, inputs: readonly NamedInput[], outputs: readonly string[], types: readonly TypeInfo[], attributes: Attributes) => void;
 

@@ -4,7 +4,6 @@
  */
 import { create } from "@bufbuild/protobuf";
 import { fail } from "../core/diagnostic.ts";
-import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Node } from "../graph/graph.ts";
 import { inferTypes, typeWithConstant } from "../graph/infer-node.ts";
 import type { Attributes, AttributeSpec, AttributeValue, ExpandContext, OpDef, Spelling, SpellingInput, TypeInfo } from "../graph/op.ts";
@@ -12,27 +11,9 @@ import { KnownElements } from "../ops/known-elements.ts";
 import { writeAttribute } from "./attribute-proto.ts";
 import { formerFloats, introducedAttributes, introducedOperators } from "./introduced.ts";
 import { writeKnownElements } from "./known-elements-writer.ts";
+import type { NamedInput, NodeSink } from "./node-sink.ts";
 import type { Opsets } from "./operators.ts";
-import { AttributeProto_AttributeType as Kind, AttributeProtoSchema, NodeProtoSchema, type AttributeProto, type GraphProto, type NodeProto } from "./schema/onnx_pb.ts";
-
-/** Where nodes are written to. */
-export interface NodeSink {
-  readonly opsets: Opsets;
-  /** A value name that nothing else in the model has. */
-  fresh(hint: string): string;
-  /** A node name that nothing else in the model has. */
-  freshNode(hint: string): string;
-  /** The name under which a constant is to be read. */
-  constant(tensor: Tensor): string;
-  /** Takes a finished node. */
-  emit(proto: NodeProto): void;
-  subgraph(graph: Graph): GraphProto;
-  /** Where a symbol's size can be read: a value of the graph and its axis. */
-  symbolSource(symbol: string): { readonly value: string; readonly axis: number } | undefined;
-}
-
-/** A value as a node of the file names it. */
-export interface NamedInput { readonly name: string; readonly type: TypeInfo }
+import { AttributeProto_AttributeType as Kind, AttributeProtoSchema, NodeProtoSchema, type AttributeProto, type NodeProto } from "./schema/onnx_pb.ts";
 
 /** Writes a node of the graph. Fails with OF2080 where the opset can say it in no way. */
 export function writeNode(node: Node, sink: NodeSink): void {

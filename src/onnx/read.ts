@@ -12,10 +12,11 @@ import type { OpDef } from "../graph/op.ts";
 import { explore, type Assumptions } from "./assumptions.ts";
 import { decodeModel } from "./decode.ts";
 import { ExternalFiles, type ExternalData } from "./external-data.ts";
-import { readInitializers, readNodes, Scope, valueOf, type Body, type ReadState } from "./graph-reader.ts";
+import { readNodes } from "./graph-reader.ts";
 import type { ModelInfo } from "./model-info.ts";
 import { checkOperators, Operators, readOpsets } from "./operators.ts";
 import { nameNodes } from "./order.ts";
+import { readInitializers, Scope, valueOf, type Body, type ReadState } from "./reading.ts";
 import type { GraphProto, ModelProto, ValueInfoProto } from "./schema/onnx_pb.ts";
 import { Symbols } from "./symbols.ts";
 import { readTensor } from "./tensor-proto.ts";
@@ -58,7 +59,7 @@ interface Reading { readonly nodes: number; readonly operators: Operators; reado
 
 function readUnder(proto: ModelProto & { graph: GraphProto }, { nodes, operators, files, options }: Reading, assumptions: Assumptions): ReadModel {
   const state: ReadState = {
-    operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], assumptions, subgraphs: [], constants: [],
+    operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], assumptions, subgraphs: [], constants: [], readNodes,
   };
   const graph = new Graph(proto.graph.name === "" ? "main" : proto.graph.name);
   const body: Body = {

@@ -12,8 +12,8 @@ import type { Attributes, AttributeValue, TypeInfo } from "../graph/op.ts";
 import { ConstantOfShape } from "../ops/fill.ts";
 import { KnownElements, knownElements } from "../ops/known-elements.ts";
 import { explore, isTypeError } from "./assumptions.ts";
-import { displayName, readInitializers, readNodes, require, Scope, valueOf, type Body, type ReadState } from "./graph-reader.ts";
 import { nameNodes } from "./order.ts";
+import { displayName, readInitializers, require, Scope, valueOf, type Body, type ReadState } from "./reading.ts";
 import type { GraphProto } from "./schema/onnx_pb.ts";
 import { readType } from "./type-proto.ts";
 
@@ -65,7 +65,7 @@ function checkpoint(state: ReadState): () => void {
   return () => {
     state.subgraphs.splice(subgraphs).reverse().forEach(discard);
     for (const value of state.constants.splice(constants)) value.graph.removeConstant(value);
-    for (const own of [...state.nodeTypes.keys()]) if (!names.has(own)) state.nodeTypes.delete(own);
+    for (const own of state.nodeTypes.keys()) if (!names.has(own)) state.nodeTypes.delete(own);
     state.warnings.length = warnings;
   };
 }
@@ -143,7 +143,7 @@ function readOnce(name: string, inputs: readonly TypeInfo[], proto: GraphProto, 
     body.scope.set(declared.name, graph.addInput(displayName(declared.name, body, state), type));
   });
   readInitializers(proto, body, state);
-  readNodes(nameNodes(proto.node), body, state);
+  state.readNodes(nameNodes(proto.node), body, state);
   graph.setOutputs(proto.output.map((v) => valueOf(v.name, body, name)));
   return graph;
 }
@@ -184,5 +184,5 @@ function discard(graph: Graph): void {
     for (const inner of subgraphs(node)) discard(inner);
     graph.erase(node);
   }
-  for (const input of [...graph.inputs]) graph.removeInput(input);
+  for (let input = graph.inputs[0]; input; input = graph.inputs[0]) graph.removeInput(input);
 }
