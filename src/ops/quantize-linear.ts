@@ -1,7 +1,7 @@
 /** QuantizeLinear and DequantizeLinear: per tensor, per axis, or in blocks along an axis. */
 import { dimEqual, formatShape } from "../core/dim.ts";
 import { dtypeFromOnnx, type DType } from "../core/dtype.ts";
-import { defineOp, int, type AttributeSpec, type InferContext, type Operand, type Spelling, type TypeInfo } from "../graph/op.ts";
+import { defineOp, int, type AttributeSpec, type InferContext, type Operand, type OpDef, type Spelling, type TypeInfo } from "../graph/op.ts";
 import { cast, constant, div, i32, mul, sub, type Expr } from "../kernel/expr.ts";
 import { DequantizeLinear as evaluateDequantize, QuantizeLinear as evaluateQuantize } from "../evaluate/quantize.ts";
 import { axisWithin } from "./axis-reduction.ts";
@@ -80,3 +80,8 @@ export const DequantizeLinear = defineOp({
   }],
   write,
 });
+
+/** The com.microsoft forms of the same operators: they know `axis` alone. */
+const axisOnly = (node: Spelling): Spelling => ({ ...node, attributes: { axis: node.attributes["axis"] } });
+export const MicrosoftQuantizeLinear: OpDef = { ...QuantizeLinear, domain: "com.microsoft", since: 1, write: axisOnly };
+export const MicrosoftDequantizeLinear: OpDef = { ...DequantizeLinear, domain: "com.microsoft", since: 1, write: axisOnly };

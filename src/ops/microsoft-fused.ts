@@ -1,0 +1,148 @@
+/**
+ * Operators that onnxruntime's optimiser writes (com.microsoft). Each is compiled as the operators it was fused from, so
+ * that our own fusion decides what becomes one kernel.
+ */
+import { broadcastShapes, formatShape, type Dim } from "../core/dim.ts";
+import { defineOp, float, int, optional, string, type ExpandContext, type InferContext, type OpDef, type TypeInfo } from "../graph/op.ts";
+import * as evaluate from "../evaluate/com-microsoft-fused.ts";
+import { Gelu, HardSigmoid, LeakyRelu, Relu, Sigmoid } from "./activation.ts";
+import { Add, Div, Mul } from "./arithmetic.ts";
+import { Cast } from "./cast.ts";
+import { Clip } from "./clip.ts";
+import { Conv } from "./conv.ts";
+import { convolutionAttributes, inferConvolution } from "./convolution.ts";
+import { Expansion, listOf, scalarOf } from "./expansion.ts";
+import { LayerNormalization, RMSNormalization } from "./layer-normalization.ts";
+import { MatMul } from "./matmul.ts";
+import { inferMatrixProduct } from "./matrix-product.ts";
+import { ReduceMean } from "./reduce.ts";
+import { Transpose } from "./transpose.ts";
+import { Sqrt, Tanh } from "./unary-math.ts";
+
+const common = { domain: "com.microsoft", since: 1, fusionKind: "opaque" } as const;
+
+/** x + bias through Gelu. */
+const gelu = (type: string, approximate: "none" | "tanh", of: NonNullable<OpDef["evaluate"]>): OpDef => defineOp({
+  ...common, type, inputs: { X: "required", bias: "optional" }, attributes: {}, evaluate: of,
+  infer: ({ X }) => [{ dtype: X.dtype, shape: X.shape }],
+  expand: ({ inputs, outputs }) => {
+    const to = new Expansion(), [x, bias] = inputs;
+    to.add(Gelu, [bias === undefined ? x : to.add(Add, [x, bias])], { approximate }, outputs[0]);
+    return to.nodes;
+  },
+});
+
+export const MicrosoftGelu: OpDef = gelu("Gelu", "none", evaluate.Gelu);
+export const BiasGelu: OpDef = gelu("BiasGelu", "none", evaluate.BiasGelu);
+export const FastGelu: OpDef = gelu("FastGelu", "tanh", evaluate.FastGelu);
+
+/** x · sigmoid(alpha · x) */
+export const QuickGelu = defineOp({
+  ...common, type: "QuickGelu", inputs: { X: "required" }, attributes: { alpha: float(1.702) }, evaluate: evaluate.QuickGelu,
+  infer: ({ X }) => [{ dtype: X.dtype, shape: X.shape }],
+  expand: ({ inputs, inputTypes, outputs }, { alpha }) => {
+    const to = new Expansion(), [x] = inputs;
+    to.add(Mul, [x, to.add(Sigmoid, [to.add(Mul, [x, scalarOf(inputTypes[0]?.dtype ?? "float32", alpha)])])], {}, outputs[0]);
+    return to.nodes;
+  },
+});
+
+/** alpha · A' · B' */
+export const FusedMatMul = defineOp({
+  ...common, type: "FusedMatMul", inputs: { A: "required", B: "required" },
+  attributes: { alpha: float(1), transA: int(0), transB: int(0), transBatchA: int(0), transBatchB: int(0) },
+  evaluate: evaluate.FusedMatMul,
+  infer({ A, B }, { transA, transB, transBatchA, transBatchB }, context) {
+    if (transBatchA || transBatchB) context.fail("OF3012", "transBatchA and transBatchB are not supported");
+    return [{ dtype: A.dtype, shape: inferMatrixProduct(transA ? exchanged(A) : A, transB ? exchanged(B) : B, context) }];
+  },
+  expand: ({ inputs, inputTypes, outputs }, { alpha, transA, transB }) => {
+    const to = new Expansion();
+    const read = (i: number, flag: number): string | undefined => {
+      const rank = inputTypes[i]?.shape.length ?? 0;
+      return flag && rank > 1 ? to.add(Transpose, [inputs[i]], { perm: [...Array.from({ length: rank - 2 }, (_, d) => d), rank - 1, rank - 2] }) : inputs[i];
+    };
+    const product = to.add(MatMul, [read(0, transA), read(1, transB)], {}, alpha === 1 ? outputs[0] : undefined);
+    if (alpha !== 1) to.add(Mul, [product, scalarOf(inputTypes[0]?.dtype ?? "float32", alpha)], {}, outputs[0]);
+    return to.nodes;
+  },
+});
+
+const exchanged = (t: TypeInfo): TypeInfo =>
+  (t.shape.length < 2 ? t : { dtype: t.dtype, shape: [...t.shape.slice(0, -2), ...t.shape.slice(-1), ...t.shape.slice(-2, -1)] });
+
+/** Adds the activation of a fused convolution; undefined for a name that is not known. */
+function activate(to: Expansion, x: string, name: string, [a = 0, b = 0]: readonly number[], dtype: TypeInfo["dtype"], output: string | undefined): string | undefined {
+  switch (name) {
+    case "Relu": return to.add(Relu, [x], {}, output);
+    case "Tanh": return to.add(Tanh, [x], {}, output);
+    case "Sigmoid": return to.add(Sigmoid, [x], {}, output);
+    case "LeakyRelu": return to.add(LeakyRelu, [x], { alpha: a }, output);
+    case "HardSigmoid": return to.add(HardSigmoid, [x], { alpha: a, beta: b }, output);
+    case "Clip": return to.add(Clip, [x, scalarOf(dtype, a), scalarOf(dtype, b)], {}, output);
+    default: return undefined;
+  }
+}
+const activations = ["", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid", "Clip"];
+
+/** activation(Conv(X, W, B) + Z) */
+export const FusedConv = defineOp({
+  ...common, type: "FusedConv", inputs: { X: "required", W: "required", B: "optional", Z: "optional" },
+  attributes: { ...convolutionAttributes, activation: string(""), activation_params: optional("floats") },
+  evaluate: evaluate.FusedConv,
+  infer({ X, W, B }, attributes, context) {
+    if (!activations.includes(attributes.activation)) context.fail("OF3012", `unknown activation '${attributes.activation}'`);
+    return [{ dtype: X.dtype, shape: inferConvolution(X, W, B, attributes, context) }];
+  },
+  expand: ({ inputs, inputTypes, outputs }, { activation, activation_params, ...attributes }) => {
+    const to = new Expansion(), [x, w, b, z] = inputs;
+    const plain = activation === "", last = (is: boolean): string | undefined => (is ? outputs[0] : undefined);
+    const sum = to.add(Conv, b === undefined ? [x, w] : [x, w, b], attributes, last(plain && z === undefined));
+    const total = z === undefined ? sum : to.add(Add, [sum, z], {}, last(plain));
+    if (!plain) activate(to, total, activation, activation_params ?? [], inputTypes[0]?.dtype ?? "float32", outputs[0]);
+    return to.nodes;
+  },
+});
+
+interface Skip { readonly input: TypeInfo; readonly skip: TypeInfo }
+function inferSkip({ input, skip }: Skip, context: InferContext): readonly TypeInfo[] {
+  const joined = broadcastShapes(input.shape, skip.shape);
+  if (!joined) context.fail("OF3011", `${formatShape(skip.shape)} cannot be added to ${formatShape(input.shape)}`);
+  const whole = { dtype: input.dtype, shape: input.shape };
+  const moments: TypeInfo = { dtype: "float32", shape: [...input.shape.slice(0, -1), 1] satisfies readonly Dim[] };
+  return [whole, moments, moments, whole];
+}
+
+/** input + skip + bias; the sum itself is output 3. */
+function skipSum(to: Expansion, { inputs, outputs }: ExpandContext, bias: string | undefined): string {
+  const sum = to.add(Add, [inputs[0], inputs[1]], {}, bias === undefined ? outputs[3] : undefined);
+  return bias === undefined ? sum : to.add(Add, [sum, bias], {}, outputs[3]);
+}
+
+export const SkipLayerNormalization = defineOp({
+  ...common, type: "SkipLayerNormalization", attributes: { epsilon: float(1e-12) }, evaluate: evaluate.SkipLayerNormalization,
+  inputs: { input: "required", skip: "required", gamma: "required", beta: "optional", bias: "optional" },
+  infer: (inputs, _, context) => inferSkip(inputs, context),
+  expand: (context, { epsilon }) => {
+    const to = new Expansion(), [, , gamma, beta, bias] = context.inputs, sum = skipSum(to, context, bias);
+    to.nodes.push({ op: LayerNormalization, inputs: beta === undefined ? [sum, gamma] : [sum, gamma, beta], attributes: { epsilon, axis: -1 }, outputs: context.outputs.slice(0, 3) });
+    return to.nodes;
+  },
+});
+
+/** Not centred: its mean, which nothing should read, is 0. */
+export const SkipSimplifiedLayerNormalization = defineOp({
+  ...common, type: "SkipSimplifiedLayerNormalization", attributes: { epsilon: float(1e-5) }, evaluate: evaluate.SkipSimplifiedLayerNormalization,
+  inputs: { input: "required", skip: "required", gamma: "required", bias: "optional" },
+  infer: (inputs, _, context) => inferSkip(inputs, context),
+  expand: (context, { epsilon }) => {
+    const to = new Expansion(), [, , gamma, bias] = context.inputs, [result, mean, inverse] = context.outputs;
+    const sum = skipSum(to, context, bias);
+    to.add(RMSNormalization, [sum, gamma], { epsilon, axis: -1 }, result);
+    if (mean === undefined) return to.nodes;
+    const wide = to.add(Cast, [sum], { to: 1 }), meanSquare = to.add(ReduceMean, [to.add(Mul, [wide, wide]), listOf(-1)]);
+    const factor = to.add(Div, [scalarOf("float32", 1), to.add(Sqrt, [to.add(Add, [meanSquare, scalarOf("float32", epsilon)])])], {}, inverse);
+    to.add(Mul, [factor, scalarOf("float32", 0)], {}, mean);
+    return to.nodes;
+  },
+});
