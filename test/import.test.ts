@@ -13,6 +13,7 @@ import {
 } from "../src/onnx/schema/onnx_pb.ts";
 import { operators } from "../src/ops/index.ts";
 import { interpret } from "../src/reference/interpret.ts";
+import { randomFrom } from "./support/random.ts";
 import { modelBytes, type ModelSpec } from "./support/model-spec.ts";
 
 const i64 = (...values: number[]): Tensor => tensor("int64", [values.length], BigInt64Array.from(values, BigInt));
@@ -70,6 +71,25 @@ describe("files that are not whole models", () => {
     expect(run(bytes)).toEqual({ y: [0, 0, 0, 0, 0, 9] });
   });
   test("an IR version before 3", () => expect(refusal(changed((_, m) => { m.irVersion = 2n; })).code).toBe("OF2002"));
+});
+
+describe("damaged files", () => {
+  test("are refused with a diagnostic, or read; nothing else happens", () => {
+    const models = [modelBytes(spec), modelBytes({ ...spec, initializers: {}, nodes: [{ type: "Constant", inputs: [], outputs: ["b"], attributes: { value: f32([3], [1, 2, 3]) } }, ...spec.nodes] })];
+    let refused = 0;
+    for (let seed = 0; seed < 2000; seed++) {
+      const random = randomFrom(seed);
+      const bytes = random.pick(models).slice();
+      for (let n = random.int(4); n >= 0; n--) bytes[random.int(bytes.length)] = random.pick([0, 1, 127, 128, 255, random.int(256)]);
+      try {
+        readModel(bytes, operators);
+      } catch (error) {
+        expect(error, `seed ${seed}`).toBeInstanceOf(DiagnosticError);
+        refused++;
+      }
+    }
+    expect(refused).toBeGreaterThan(500);
+  });
 });
 
 describe("operators", () => {
