@@ -5,7 +5,6 @@ import type { Evaluate } from "../core/evaluate.ts";
 import { fromBigInts, fromNumbers, toBigInts, toNumbers } from "../core/tensor.ts";
 import { axisGroups, groupOf, positiveAxes } from "./axis-groups.ts";
 import { integersOf, numberOf } from "./read-attribute.ts";
-import { at } from "./window.ts";
 
 interface Reduction {
   readonly floats: (row: Float64Array) => number;

@@ -6,6 +6,7 @@ import { formatDim, type Dim } from "../core/dim.ts";
 import { defineOp, float, int, type Spelling, type TypeInfo } from "../graph/op.ts";
 import { add, cast, constant, div, mul, sqrt, sub, type Expr } from "../kernel/expr.ts";
 import { BatchNormalization as evaluate } from "../evaluate/normalization.ts";
+import { checkType } from "./element-wise.ts";
 import { operand } from "./window.ts";
 
 /** Whether a node normalises by the moments of its batch. */
@@ -20,6 +21,7 @@ export const BatchNormalization = defineOp({
   attributes: { epsilon: float(1e-5), momentum: float(0.9), training_mode: int(0), spatial: int(1) },
   fusionKind: "broadcast",
   infer({ X, scale, B, mean, variance }, { spatial }, context) {
+    checkType(context, X, "X", "float");
     const features: readonly Dim[] = spatial ? [X.shape[1] ?? 1] : X.shape.slice(1);
     for (const [name, parameter] of Object.entries({ scale, B, mean, variance })) {
       const fits = parameter.shape.length === features.length

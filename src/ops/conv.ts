@@ -2,6 +2,7 @@
 import { computeScalar, add } from "../kernel/expr.ts";
 import { defineOp } from "../graph/op.ts";
 import { Conv as evaluate } from "../evaluate/conv.ts";
+import { checkType } from "./element-wise.ts";
 import { anchorConvolution, convolutionAttributes, convolutionOf, convolutionSum, inferConvolution, plainElements } from "./convolution.ts";
 
 export const Conv = defineOp({
@@ -11,7 +12,10 @@ export const Conv = defineOp({
   inputs: { X: "required", W: "required", B: "optional" },
   attributes: convolutionAttributes,
   fusionKind: "contraction",
-  infer: ({ X, W, B }, attributes, context) => [{ dtype: X.dtype, shape: inferConvolution(X, W, B, attributes, context) }],
+  infer({ X, W, B }, attributes, context) {
+    checkType(context, X, "X", "float");
+    return [{ dtype: X.dtype, shape: inferConvolution(X, W, B, attributes, context) }];
+  },
   evaluate,
   lower: ({ X, W, B }, attributes) => {
     const c = convolutionOf(X, W, attributes);

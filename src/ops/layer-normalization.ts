@@ -6,6 +6,7 @@ import { add, cast, constant, div, mul, sqrt, sub, type Expr } from "../kernel/e
 import { LayerNormalization as evaluateLayer, RMSNormalization as evaluateRms } from "../evaluate/normalization.ts";
 import { Add, Div, Mul, Sub } from "./arithmetic.ts";
 import { axesFrom, axisWithin, meanOver, momentsOver } from "./axis-reduction.ts";
+import { checkType } from "./element-wise.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
 import { Cast } from "./cast.ts";
 import { Expansion, listOf, scalarOf } from "./expansion.ts";
@@ -60,6 +61,7 @@ export const LayerNormalization = defineOp({
   fusionKind: "reduction",
   infer({ X, Scale, B }, { axis, stash_type }, context) {
     const first = axisWithin(axis, X.shape.length, context);
+    checkType(context, X, "X", "float");
     checkBroadcast(X, Scale, "Scale", context);
     checkBroadcast(X, B, "B", context);
     const statistics: TypeInfo = {

@@ -2,6 +2,7 @@
 import { defineOp } from "../graph/op.ts";
 import { computeScalar } from "../kernel/expr.ts";
 import { MatMul as evaluate } from "../evaluate/matmul.ts";
+import { checkType } from "./element-wise.ts";
 import { anchorMatrixProduct, inferMatrixProduct, matrixProduct, matrixProductSum } from "./matrix-product.ts";
 
 export const MatMul = defineOp({
@@ -12,6 +13,7 @@ export const MatMul = defineOp({
   attributes: {},
   fusionKind: "contraction",
   infer({ A, B }, _, context) {
+    checkType(context, A, "A", "numeric");
     if (A.dtype !== B.dtype) context.fail("OF3013", `operands have different types, ${A.dtype} and ${B.dtype}`);
     return [{ dtype: A.dtype, shape: inferMatrixProduct(A, B, context) }];
   },

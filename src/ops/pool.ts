@@ -2,7 +2,7 @@
 import { dimAdd, type Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import { defineOp, int, required, type AttributeSpec, type InferContext, type TypeInfo } from "../graph/op.ts";
-import { add, and, binary, cast, computeScalar, constant, dimExpr, div, eq, max, min, mul, or, reduce, scalarType, select, sqrt, sub, unary, type Expr, type Type } from "../kernel/expr.ts";
+import { add, binary, cast, computeScalar, constant, dimExpr, div, eq, max, min, mul, or, reduce, scalarType, select, sqrt, sub, unary, type Expr, type Type } from "../kernel/expr.ts";
 import { AveragePool as evaluateAveragePool, LpPool as evaluateLpPool, MaxPool as evaluateMaxPool } from "../evaluate/pool.ts";
 import { checkWindows, guarded, insideOf, operand, positionOf, readWindow, windowAttributes, windowsOf, type Window, type WindowOptions } from "./window.ts";
 

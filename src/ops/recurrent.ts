@@ -1,9 +1,10 @@
 /** LSTM, GRU and RNN: whole-buffer kernels, since each step reads the one before. */
 import { formatShape, type Dim } from "../core/dim.ts";
-import { defineOp, float, int, optional, string, type AnchorOperand, type Attributes, type AttributeSpec, type ExpandContext, type ExpansionNode, type InferContext, type OpDef, type TypeInfo } from "../graph/op.ts";
+import { defineOp, int, optional, string, type AnchorOperand, type Attributes, type AttributeSpec, type ExpandContext, type ExpansionNode, type InferContext, type OpDef, type TypeInfo } from "../graph/op.ts";
 import type { Buffer } from "../kernel/expr.ts";
 import type { Activation, RecurrenceStructure } from "../kernel/structure.ts";
 import { GRU as evaluateGru, LSTM as evaluateLstm, RNN as evaluateRnn } from "../evaluate/recurrent.ts";
+import { checkType } from "./element-wise.ts";
 import { Expansion } from "./expansion.ts";
 import { Transpose } from "./transpose.ts";
 
@@ -69,6 +70,7 @@ function activationsOf(options: Options, cell: Cell, directions: number): readon
 const directionCount = (direction: string): number => (direction === "bidirectional" ? 2 : 1);
 
 function inferRecurrent(X: TypeInfo, W: TypeInfo, R: TypeInfo, options: Options, cell: Cell, context: InferContext): readonly TypeInfo[] {
+  checkType(context, X, "X", "float");
   if (X.shape.length !== 3 || W.shape.length !== 3 || R.shape.length !== 3)
     context.fail("OF3010", `X, W and R need rank 3, got ${formatShape(X.shape)}, ${formatShape(W.shape)} and ${formatShape(R.shape)}`);
   if (!["forward", "reverse", "bidirectional"].includes(options.direction)) context.fail("OF3012", `unknown direction '${options.direction}'`);

@@ -6,6 +6,7 @@ import { defineOp, int, type AttributeSpec, type ExpandContext, type ExpansionNo
 import { add, constant, dimExpr, div, eq, exp, i32, mul, select, sub, unary, type Expr } from "../kernel/expr.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { Hardmax as evaluateHardmax, LogSoftmax as evaluateLogSoftmax, Softmax as evaluateSoftmax } from "../evaluate/softmax.ts";
+import { checkType } from "./element-wise.ts";
 import { axesFrom, axisWithin, overAxes } from "./axis-reduction.ts";
 import { Expansion } from "./expansion.ts";
 import { Transpose } from "./transpose.ts";
@@ -22,6 +23,7 @@ export function softmaxAxes({ axis, flatten }: Options, rank: number): readonly 
 
 function infer(X: TypeInfo, { axis, flatten }: Options, context: InferContext): readonly TypeInfo[] {
   const rank = X.shape.length;
+  checkType(context, X, "input", "float");
   if (!(flatten && axis === rank) && rank > 0) axisWithin(axis, rank, context);
   return [{ dtype: X.dtype, shape: X.shape }];
 }
