@@ -68,12 +68,12 @@ const ofTwo = (op: OpDef): Canonicaliser => (node) => {
   return true;
 };
 
-/** Max(x, c) and Min(x, c) are Clip. With a zero or NaN for a bound they may differ in bits. */
+/** Max(x, c) and Min(x, c) are Clip, but for NaN, and for the zero that differs in sign from a zero of x. */
 const bound = (side: "min" | "max"): Canonicaliser => (node) => {
   const [a, b] = node.inputs;
   if (node.inputs.length !== 2 || !a || !b) return false;
   const [x, c] = isConstant(a) ? [b, a] : [a, b];
-  if (isConstant(x) || !isScalarFor(c, x) || Number.isNaN(numberIn(c)) || !isFloat(x.type.dtype)) return false;
+  if (isConstant(x) || !isScalarFor(c, x) || Number.isNaN(numberIn(c)) || Object.is(numberIn(c), side === "min" ? 0 : -0) || !isFloat(x.type.dtype)) return false;
   const limit = c.constant.dims.length === 0 ? c : node.graph.addConstant({ ...c.constant, dims: [] }, `${c.name}_scalar`);
   replaceNode(node, Clip, side === "min" ? [x, limit] : [x, undefined, limit]);
   return true;
