@@ -61,7 +61,7 @@ export const GroupNormalization: Evaluate = ([X, scale, B], attributes) => {
   const values = toNumbers(x), s = toNumbers(present(scale, "scale")), b = toNumbers(present(B, "bias"));
   const perGroup = numberOf(attributes, "per_group", 0) !== 0;
   const plane = sizeOf(x.dims.slice(2)), size = (channels / groups) * plane, y = new Float64Array(values.length);
-  for (let start = 0; size > 0 && start < values.length; start += size) {
+  for (let start = 0; start < values.length; start += size) {
     const row = Float64Array.from({ length: size }, (_, i) => values[start + i] ?? 0);
     const mean = meanOf(row), deviation = Math.sqrt(varianceOf(row, mean) + numberOf(attributes, "epsilon"));
     row.forEach((v, e) => {
