@@ -1,3 +1,4 @@
+/** Dense tensors as all parts exchange them, and their elements as numbers and bytes. */
 import { allocate, byteSize, is64, type DType, type TensorData, type TypedArray } from "./dtype.ts";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "./float16.ts";
 import { invariant } from "./assert.ts";

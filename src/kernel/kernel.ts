@@ -1,3 +1,4 @@
+/** Kernels: what one call of the compiled program computes, and where buffers' elements lie. */
 import type { Dim } from "../core/dim.ts";
 import type { Buffer } from "./expr.ts";
 import type { Stmt } from "./stmt.ts";

@@ -4,24 +4,14 @@
  */
 import { assertNever, invariant, present } from "../../core/assert.ts";
 import { isSymbolic } from "../../core/dim.ts";
-import { byteSize } from "../../core/dtype.ts";
-import { formatType, type Axis, type BinaryOp, type Buffer, type Expr, type Type } from "../../kernel/expr.ts";
+import { formatType, type Expr, type Type } from "../../kernel/expr.ts";
+import { isCheap, isEager } from "./expr-cost.ts";
+import type { EmitOptions, Names } from "./emit-context.ts";
+import { laneLoad, putLane, scalarName, scalarOfLane, vectorName } from "./instruction-names.ts";
 import type { FunctionBuilder, ValueType } from "./assembler.ts";
 import { isFloating, isUnsigned, laneShape, scalarLoad, splatLoad, valueType, vectorLoad, widthOf } from "./lane-types.ts";
 
 type Typed<K extends Expr["kind"]> = Extract<Expr, { kind: K }>;
-
-/** Where the values that expressions name are held. */
-export interface Names {
-  axis(axis: Axis): number;
-  local(name: string): number;
-  dim(key: string): number;
-  pointer(buffer: Buffer): number;
-}
-export interface EmitOptions {
-  /** Whether `madd` marked relaxed may use f32x4.relaxed_madd. */
-  readonly relaxedSimd: boolean;
-}
 
 export class ExprEmitter {
   private readonly f: FunctionBuilder;
@@ -398,66 +388,5 @@ export class ExprEmitter {
       f.constant("i32", 1);
       f.op("i32.and");
     }
-  }
-}
-
-/** The instruction that reads an element straight into a lane. */
-function laneLoad(x: Typed<"loadAt">, t: Type): string | undefined {
-  return byteSize(x.dtype) * 8 === widthOf(t.scalar) ? `v128.load${widthOf(t.scalar)}_lane` : undefined;
-}
-const scalarOfLane = (t: Type): Type => ({ scalar: laneShape(t) === "i64x2" ? "i64" : "i32", lanes: 1 });
-
-/** Computing it again costs no more than reading a local. */
-const isCheap = (e: Expr): boolean => e.kind === "const" && e.type.lanes === 1 || e.kind === "local" || e.kind === "axis" || e.kind === "dim" || e.kind === "address";
-
-/** True where computing a side of a select that is not chosen is harmless and cheap. */
-export function isEager(e: Expr, budget = 4): boolean {
-  const cost = (x: Expr): number => {
-    switch (x.kind) {
-      case "const": case "axis": case "dim": case "local": case "address": return 0;
-      case "unary": return 1 + cost(x.a);
-      case "bitcast": case "cast": case "splat": case "extract": case "extend": return 1 + cost(x.a);
-      case "binary": return (x.op === "div" || x.op === "rem" ? Infinity : 1) + cost(x.a) + cost(x.b);
-      case "madd": return 2 + cost(x.a) + cost(x.b) + cost(x.c);
-      default: return Infinity;
-    }
-  };
-  return cost(e) <= budget;
-}
-
-function scalarName(op: BinaryOp, t: Type): string {
-  const float = isFloating(t.scalar);
-  const sign = float ? "" : isUnsigned(t.scalar) || t.scalar === "bool" ? "_u" : "_s";
-  switch (op) {
-    case "lt": case "le": case "gt": case "ge": return op + sign;
-    case "shr": return op + sign;
-    case "pow": return invariant(false, "pow was not legalised") as never;
-    default: return op;
-  }
-}
-function vectorName(op: BinaryOp, t: Type, shape: string): string {
-  const float = isFloating(t.scalar), sign = float ? "" : isUnsigned(t.scalar) ? "_u" : "_s";
-  switch (op) {
-    case "and": case "or": case "xor": return `v128.${op}`;
-    case "eq": return `${shape}.eq`;
-    case "ne": return t.scalar === "bool" ? "v128.xor" : `${shape}.ne`;
-    case "lt": case "le": case "gt": case "ge": return `${shape}.${op}${sign}`;
-    case "pmin": case "pmax": return float ? `${shape}.${op}` : `${shape}.${op.slice(1)}${sign}`;
-    case "min": case "max":
-      if (t.scalar === "bool") return op === "min" ? "v128.and" : "v128.or";
-      return `${shape}.${op}${sign}`;
-    case "add": case "sub": case "mul": return `${shape}.${op}`;
-    case "div": invariant(float, "vector division of integers was not legalised"); return `${shape}.div`;
-    default: return invariant(false, `${op} of ${formatType(t)} was not legalised`) as never;
-  }
-}
-function putLane(view: DataView, at: number, shape: ReturnType<typeof laneShape>, value: number | bigint): void {
-  switch (shape) {
-    case "f32x4": view.setFloat32(at, Number(value), true); return;
-    case "f64x2": view.setFloat64(at, Number(value), true); return;
-    case "i64x2": view.setBigInt64(at, BigInt(value), true); return;
-    case "i32x4": view.setInt32(at, Number(value), true); return;
-    case "i16x8": view.setInt16(at, Number(value), true); return;
-    case "i8x16": view.setInt8(at, Number(value)); return;
   }
 }

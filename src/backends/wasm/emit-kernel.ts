@@ -10,7 +10,8 @@ import type { Kernel } from "../../kernel/kernel.ts";
 import type { Stmt } from "../../kernel/stmt.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../../kernel/traverse.ts";
 import { FunctionBuilder, type ValueType, type WasmFunction } from "./assembler.ts";
-import { ExprEmitter, type EmitOptions } from "./emit-expr.ts";
+import type { EmitOptions } from "./emit-context.ts";
+import { ExprEmitter } from "./emit-expr.ts";
 import { laneShape, lowBytes, scalarStore, valueType, widthOf } from "./lane-types.ts";
 import type { Opcode } from "./opcodes.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { dimMul, symbol, type Dim } from "../../core/dim.ts";
-import { add, axisOf, cast, constant, dimExpr, eq, exp, f32, i32, load, lt, mul, select, sub, sum, unary, type Axis, type Buffer, type Expr } from "../../kernel/expr.ts";
+import { dimMul, symbol } from "../../core/dim.ts";
+import { add, axisOf, cast, constant, dimExpr, eq, f32, i32, load, lt, mul, select, sub, sum, type Axis, type Buffer, type Expr } from "../../kernel/expr.ts";
 import { rowMajor, type Kernel } from "../../kernel/kernel.ts";
 import { loop, type Stmt } from "../../kernel/stmt.ts";
 import { legalize } from "../../schedule/legalize.ts";

@@ -13,12 +13,12 @@ import type { Program } from "../../kernel/program.ts";
 import { segment, type CallStep } from "../../kernel/segments.ts";
 import type { MemoryPlan } from "../../memory/plan.ts";
 import { encodeFunction, encodeModule, FunctionBuilder, type ModuleSpec, type WasmFunction } from "./assembler.ts";
-import type { EmitOptions } from "./emit-expr.ts";
+import type { EmitOptions } from "./emit-context.ts";
 import { emitKernel, type KernelFunction } from "./emit-kernel.ts";
 import { instructionSet } from "./opcodes.ts";
 import { printModule } from "./print.ts";
 
-export type { EmitOptions } from "./emit-expr.ts";
+export type { EmitOptions } from "./emit-context.ts";
 
 export interface WasmCode {
   readonly code: Uint8Array<ArrayBuffer>;

@@ -22,7 +22,7 @@ export const compare: Command = {
     const rows = Object.entries(y).map(([name, expected]) => {
       const actual = x[name];
       const d = actual && differenceOf(core(actual), core(expected));
-      return { name, ...(d ?? {}), within: d !== undefined && isWithin(d, tolerance), ...(d ? {} : { mismatch: actual ? `${actual.type} [${actual.dims.join(", ")}] against ${expected.type} [${expected.dims.join(", ")}]` : "is missing" }) };
+      return { name, ...d, within: d !== undefined && isWithin(d, tolerance), ...(d ? {} : { mismatch: actual ? `${actual.type} [${actual.dims.join(", ")}] against ${expected.type} [${expected.dims.join(", ")}]` : "is missing" }) };
     });
     if (line.has("json")) console.out(JSON.stringify({ tolerance, outputs: rows }));
     else {

@@ -22,7 +22,7 @@ export const run: Command = {
       console.out(JSON.stringify({ outputs: Object.fromEntries(Object.entries(results).map(([name, t]) => [name, { type: t.type, dims: t.dims, data: plain(t) }])) }));
       return 0;
     }
-    for (const [name, size] of Object.entries(assumed)) console.error(`size ${name} was not given; 1 is assumed (--dim ${name}=…)`);
+    for (const name of Object.keys(assumed)) console.error(`size ${name} was not given; 1 is assumed (--dim ${name}=…)`);
     for (const [name, t] of Object.entries(results)) console.out(describe(name, t));
     return 0;
   },

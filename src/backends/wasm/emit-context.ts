@@ -1,0 +1,14 @@
+/** What emitting an expression needs to know of the function around it. */
+import type { Axis, Buffer } from "../../kernel/expr.ts";
+
+/** Where the values that expressions name are held. */
+export interface Names {
+  axis(axis: Axis): number;
+  local(name: string): number;
+  dim(key: string): number;
+  pointer(buffer: Buffer): number;
+}
+export interface EmitOptions {
+  /** Whether `madd` marked relaxed may use f32x4.relaxed_madd. */
+  readonly relaxedSimd: boolean;
+}
