@@ -71,6 +71,7 @@ export const intoConv: Contraction = convolution(Conv, ({ dims }) => {
   (b) => b.add(Conv, [b.input("x", [2, 3, 7, 6]), b.random([4, 3, 3, 3]), b.random([4])], { pads: [1, 1, 1, 1] }, "conv"),
   (b) => b.add(Conv, [b.input("x", ["batch", 4, 5, 5]), b.random([6, 2, 3, 3])], { group: 2, strides: [2, 2] }, "conv"),
   (b) => b.add(Conv, [b.input("x", [1, 4, 9]), b.random([4, 1, 3]), b.random([4])], { group: 4, dilations: [2] }, "conv"),
+  (b) => b.add(Conv, [b.input("x", [1, 2, 4, 4], "float16"), b.random([3, 2, 1, 1], { dtype: "float16" }), b.random([3], { dtype: "float16" })], {}, "conv"),
 ]);
 
 export const intoConvTranspose: Contraction = convolution(ConvTranspose, ({ dims }, groups) => {

@@ -5,7 +5,7 @@
 import { tensor } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
-import { Add, BatchNormalization, Div, Mul, Relu, Sub } from "../ops/index.ts";
+import { Add, BatchNormalization, Div, Mul, RandomNormalLike, Relu, SequenceAt, SequenceConstruct, Sub } from "../ops/index.ts";
 import { anyOf, commuted, constant, op, type ConstantValue } from "../rewrite/pattern.ts";
 import { isRefusal, reassociates, refuse, type RuleSpec, type Verdict } from "../rewrite/rule.ts";
 import { affineOfBatchNorm, perChannel, type Affine } from "./affine.ts";
@@ -32,7 +32,7 @@ const channelsOf = (y: Value): { readonly axis: number; readonly count: number }
 /** One random number a channel, shaped to broadcast. */
 function channelConstant(b: GraphBuilder, y: Value, low = 0.5, high = 2): Value {
   const { axis, count } = channelsOf(y);
-  return b.random([count, ...y.type.shape.slice(axis + 1).map(() => 1)], { low, high });
+  return b.random([count, ...y.type.shape.slice(axis + 1).map(() => 1)], { low, high, dtype: y.type.dtype });
 }
 
 /** A shape that varies along an axis other than the channels'. */
@@ -46,8 +46,9 @@ interface Parameters { readonly gamma: ConstantValue; readonly beta: ConstantVal
 /** target → BatchNormalization becomes target. */
 export function batchNormInto(target: Contraction, texts: Texts): RuleSpec<Operands & Parameters & { readonly norm: Node }> {
   const norm = (b: GraphBuilder, y: Value, attributes: Readonly<Record<string, number>> = {}, gamma?: Value, variance?: Value): Value => {
-    const { count } = channelsOf(y);
-    return b.add(BatchNormalization, [y, gamma ?? b.random([count]), b.random([count]), b.random([count]), variance ?? b.random([count], { low: 0.5, high: 2 })], attributes, "norm");
+    const { count } = channelsOf(y), { dtype } = y.type;
+    const parameter = (low = -1, high = 1): Value => b.random([count], { low, high, dtype });
+    return b.add(BatchNormalization, [y, gamma ?? parameter(), parameter(), parameter(), variance ?? parameter(0.5, 2)], attributes, "norm");
   };
   const plain = (b: GraphBuilder, y: Value): Value => norm(b, y, { epsilon: 1e-3 });
   return {
@@ -72,6 +73,8 @@ export function batchNormInto(target: Contraction, texts: Texts): RuleSpec<Opera
       "batch-norm-training": after(target, (b, y) => norm(b, y, { training_mode: 1 })),
       "interior-value-used": after(target, (b, y) => [norm(b, y), b.add(Relu, [y])]),
       "graph-output": after(target, (b, y) => [norm(b, y), y]),
+      "non-deterministic-between": after(target, (b, y) => norm(b, b.add(RandomNormalLike, [y]))),
+      "side-effect-between": after(target, (b, y) => norm(b, b.add(SequenceAt, [b.add(SequenceConstruct, [y]), b.scalar(0, "int64")]))),
       "not-constant": after(target, (b, y) => norm(b, y, {}, b.input("gamma", [channelsOf(y).count]))),
       "overridable-initializer": after(target, (b, y) => norm(b, y, {}, b.overridable("gamma", ones(channelsOf(y).count)))),
       "precision-loss": after(target, (b, y) => norm(b, y, {}, b.numbers(Array.from({ length: channelsOf(y).count }, () => 3e38)), b.numbers(Array.from({ length: channelsOf(y).count }, () => 0)))),
