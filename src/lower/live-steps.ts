@@ -1,4 +1,4 @@
-/** Which steps a program needs: those whose results are read by a later needed step or are outputs, and those without results. */
+/** Which steps a program needs: those whose results are read by a later needed step or are outputs, and host operators without results. */
 import { present } from "../core/assert.ts";
 import type { Buffer } from "../kernel/expr.ts";
 import type { Placement, ProgramInput, ProgramOutput, Step, Storage } from "../kernel/program.ts";
@@ -18,7 +18,7 @@ export function liveSteps(steps: readonly Step[], outputs: readonly ProgramOutpu
         continue;
       }
       const writes = writesOf(step);
-      if (writes.length > 0 && !writes.some((b) => read.has(storageOf(b)))) continue;
+      if ((writes.length > 0 || step.kind === "call") && !writes.some((b) => read.has(storageOf(b)))) continue;
       for (const b of readsOf(step)) read.add(storageOf(b));
       kept.unshift(step);
     }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { difference, GraphBuilder } from "../../test/support/graph-builder.ts";
 import { randomFrom, randomTensor } from "../../test/support/random.ts";
 import type { Tensor } from "../core/tensor.ts";
-import type { Graph } from "../graph/graph.ts";
+import { Graph } from "../graph/graph.ts";
 import { interpretProgram } from "../kernel/interpret-program.ts";
 import { printKernel } from "../kernel/print.ts";
 import type { Program } from "../kernel/program.ts";
@@ -75,5 +75,45 @@ describe("a graph, node by node", () => {
     const y = g.node(ops.Relu, [x]);
     const program = check(g.outputs(x, y, y), { x: r(2, 3) });
     expect(program.steps.length).toBe(3);
+  });
+
+  test("an If writes both branches' results to one place, reads values around it, and copies what it only passes on", () => {
+    const build = (): Graph => {
+      const g = new GraphBuilder();
+      const cond = g.input("cond", [], "bool"), x = g.input("x", [2, 3]);
+      const y = g.node(ops.Exp, [x]);
+      const then = new GraphBuilder(new Graph("then", g.graph)), otherwise = new GraphBuilder(new Graph("else", g.graph));
+      const then_branch = then.outputs(then.node(ops.Neg, [y]), then.node(ops.Add, [x, y]));
+      const else_branch = otherwise.outputs(otherwise.node(ops.Sqrt, [y]), x);
+      const [a, b] = g.nodes(ops.If, [cond], { then_branch, else_branch }, 2);
+      if (!a || !b) throw new Error("results");
+      return g.outputs(g.node(ops.Mul, [a, b]), a);
+    };
+    for (const taken of [0, 1]) {
+      const program = check(build(), { cond: { dtype: "bool", dims: [], data: Uint8Array.of(taken) }, x: r(2, 3) });
+      expect(program.steps.map((s) => (s.kind === "if" ? [s.then.length, s.else.length] : s.kind))).toEqual(["call", [2, 2], "call"]);
+    }
+  });
+  test("an initializer that a caller may replace is a weight and an input", () => {
+    const g = new GraphBuilder();
+    const w = r(3, 2);
+    const graph = g.outputs(g.node(ops.MatMul, [g.input("x", [4, 3]), g.input("w", [3, 2], "float32", w)]));
+    const program = check(graph, { x: r(4, 3) });
+    expect(program.inputs.map((i) => i.default)).toEqual([undefined, w]);
+    expect(program.weights.map((x) => x.source)).toEqual([{ input: "w" }]);
+  });
+  test("steps whose results nothing reads are left out", () => {
+    const g = new GraphBuilder();
+    const x = g.input("x", [2, 3]);
+    g.node(ops.Exp, [x]);
+    expect(check(g.outputs(g.node(ops.Neg, [x])), { x: r(2, 3) }).steps.length).toBe(1);
+  });
+  test("recurrences, in both directions and with sequence lengths", () => {
+    for (const [op, gates] of [[ops.LSTM, 4], [ops.GRU, 3], [ops.RNN, 1]] as const) {
+      const b = new GraphBuilder();
+      const input = b.input("x", [5, 2, 3]);
+      const outputs = b.nodes(op, [input, b.constant(r(2, gates * 4, 3)), b.constant(r(2, gates * 4, 4)), b.constant(r(2, gates * 8)), b.constant({ dtype: "int32", dims: [2], data: Int32Array.of(5, 3) })], { hidden_size: 4, direction: "bidirectional" }, 2);
+      check(b.outputs(...outputs), { x: r(5, 2, 3) });
+    }
   });
 });
