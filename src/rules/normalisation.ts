@@ -36,6 +36,7 @@ export function byItsDeviation<B extends object>(x: Pattern<B>): Pattern<B & { r
 export const scaledAndShifted = <B extends object>(normal: Pattern<B>): Pattern<B & { readonly gamma: Value | undefined; readonly beta: Value | undefined }> => anyOf(
   commuted(Add, [commuted(Mul, [normal, value("gamma")]), value("beta")]),
   commuted(Mul, [normal, value("gamma")]),
+  commuted(Add, [normal, value("beta")]),
   normal,
 ) as Pattern<B & { readonly gamma: Value | undefined; readonly beta: Value | undefined }>;
 

@@ -54,6 +54,8 @@ export const recogniseLayerNormalization = defineRule({
     build({ divide: (b, d, by) => b.add(Mul, [b.add(Reciprocal, [by]), d]) }),
     build({ divide: (b, d, by) => b.add(Mul, [d, b.add(Div, [1, by])]), end: (_, n) => n }),
     build({ end: (b, n) => b.add(Mul, [b.random([6]), n]) }),
+    build({ end: (b, n) => b.add(Add, [n, b.random([6])]) }),
+    build({ end: (b, n) => b.add(Add, [n, b.input("residual", ["n", 4, 6])]) }),
     build({ axes: [1, 2], dims: ["n", 4, 6], end: affine([4, 6], [6]) }),
     build({ end: affine([1, 6], [1]) }),
     build({ dims: [2, 4, 6], end: affine([4, 6]) }),
