@@ -4,7 +4,7 @@ import { dimAdd, dimFloorDiv, dimMax, dimMin, dimMod, dimMul, dimSub, evaluateDi
 import { DiagnosticError } from "../core/diagnostic.ts";
 import { readArtifact, stripReport, writeArtifact, type ArtifactParts } from "./artifact.ts";
 import { checksum } from "./checksum.ts";
-import { dimToJson, evaluateDimJson } from "./dim-json.ts";
+import { dimToJson, evaluateDimJson } from "../core/dim-json.ts";
 
 const parts: ArtifactParts = {
   manifest: {

@@ -4,7 +4,7 @@
  */
 import type { DType } from "../core/dtype.ts";
 import type { PackSpec } from "../core/pack-spec.ts";
-import type { DimJson } from "./dim-json.ts";
+import type { DimJson } from "../core/dim-json.ts";
 
 export interface Manifest {
   /** Name and version of the compiler. */

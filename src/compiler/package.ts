@@ -1,6 +1,6 @@
 /** Program, plan and code → artifact. Everything the runtime needs goes into the manifest; nothing else does. */
 import { writeArtifact, type ArtifactParts } from "../artifact/artifact.ts";
-import { dimToJson } from "../artifact/dim-json.ts";
+import { dimToJson } from "../core/dim-json.ts";
 import type { AddressJson, AttributeValueJson, BufferJson, InputJson, Manifest, PortJson, StepJson, WeightJson } from "../artifact/manifest.ts";
 import { present } from "../core/assert.ts";
 import { dimEqual, dimMul } from "../core/dim.ts";

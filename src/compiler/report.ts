@@ -1,5 +1,5 @@
 /** What a compilation did: node counts that sum exactly, the record of every candidate site, traffic, memory. */
-import type { DimJson } from "../artifact/dim-json.ts";
+import type { DimJson } from "../core/dim-json.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
 import type { Site } from "../rewrite/site.ts";
 

@@ -2,7 +2,7 @@
  * Traffic accounting: the bytes that a region reads and writes, against those its original nodes would move one by one.
  * Every tensor that is read counts once a reader, every tensor that is written once; constants are counted apart.
  */
-import { dimToJson, type DimJson } from "../artifact/dim-json.ts";
+import { dimToJson, type DimJson } from "../core/dim-json.ts";
 import { dimAdd, dimProduct, type Dim } from "../core/dim.ts";
 import { byteSize } from "../core/dtype.ts";
 import { subgraphs, type Graph, type Value } from "../graph/graph.ts";

@@ -3,7 +3,7 @@
  * atoms (symbols, floor divisions, remainders, minima, maxima), so that equal sizes compare equal by `key`.
  * Symbols stand for sizes: integers of at least 0.
  */
-import { assertNever, invariant } from "./assert.ts";
+import { assertNever } from "./assert.ts";
 
 export type Dim = number | SymbolicDim;
 
@@ -252,40 +252,6 @@ export function symbolsOf(d: Dim, into: Set<string> = new Set()): Set<string> {
 /** Readable text, such as `2*batch+3`. */
 export const formatDim = (d: Dim): string => (typeof d === "number" ? String(d) : d.key.replace(/^\((.*)\)$/, "$1"));
 export const formatShape = (shape: readonly Dim[]): string => `[${shape.map(formatDim).join(", ")}]`;
-
-/** JSON form kept in artifacts: a number, a symbol name, or `["+", …]`, `["*", …]`, `["//", a, b]`, `["%"…]`, `["min"…]`, `["max"…]`, `["broadcast"…]`. */
-export type DimJson = number | string | readonly [string, ...DimJson[]];
-export function dimToJson(d: Dim): DimJson {
-  if (typeof d === "number") return d;
-  const terms = d.terms.map((t): DimJson => {
-    const factors: DimJson[] = t.atoms.map(atomToJson);
-    if (t.coefficient !== 1 || factors.length === 0) factors.unshift(t.coefficient);
-    return factors.length === 1 ? (factors[0] as DimJson) : ["*", ...factors];
-  });
-  return terms.length === 1 ? (terms[0] as DimJson) : ["+", ...terms];
-}
-function atomToJson(a: DimAtom): DimJson {
-  if (a.kind === "symbol") return a.name;
-  const op = a.kind === "floordiv" ? "//" : a.kind === "mod" ? "%" : a.kind;
-  return [op, dimToJson(a.a), dimToJson(a.b)];
-}
-export function dimFromJson(json: DimJson): Dim {
-  if (typeof json === "number") return json;
-  if (typeof json === "string") return symbol(json);
-  const [op, ...rest] = json;
-  const args = rest.map(dimFromJson);
-  const [x = 0, y = 0] = args;
-  switch (op) {
-    case "+": return args.reduce(dimAdd, 0);
-    case "*": return args.reduce(dimMul, 1);
-    case "//": return dimFloorDiv(x, y);
-    case "%": return dimMod(x, y);
-    case "min": return dimMin(x, y);
-    case "max": return dimMax(x, y);
-    case "broadcast": return dimBroadcast(x, y);
-    default: invariant(false, `unknown dim operator ${op}`);
-  }
-}
 
 /** The size of a numpy broadcast of two sizes; undefined when two constants disagree. */
 export function broadcastDim(a: Dim, b: Dim): Dim | undefined {

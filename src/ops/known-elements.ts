@@ -2,7 +2,8 @@
  * A small integer tensor whose elements are expressions over the model's symbolic sizes. Stands for the shape
  * arithmetic that computed it, which thereby disappears. Not an ONNX operator: a graph that holds it is for compiling.
  */
-import { dimFromJson, dimToJson, type Dim, type DimJson } from "../core/dim.ts";
+import { dimFromJson, dimToJson, type DimJson } from "../core/dim-json.ts";
+import type { Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import { rowMajorStrides } from "../core/tensor.ts";
 import { defineOp, required, type Attributes } from "../graph/op.ts";

@@ -3,7 +3,7 @@
  * host operator's result tells are bound while the program runs; what depends on them is placed then, around what is
  * alive. Programs with static sizes have nothing here to do.
  */
-import { evaluateDimJson, type DimJson } from "../artifact/dim-json.ts";
+import { evaluateDimJson, type DimJson } from "../core/dim-json.ts";
 import type { AddressJson, MemoryJson } from "../artifact/manifest.ts";
 import { align, place } from "../memory/place.ts";
 import type { Heap } from "./heap.ts";

@@ -1,5 +1,5 @@
 /** What is fed to a run: checked against the declared inputs, and the symbols it binds. */
-import { evaluateDimJson, formatDimJson, type DimJson } from "../artifact/dim-json.ts";
+import { evaluateDimJson, formatDimJson, type DimJson } from "../core/dim-json.ts";
 import type { InputJson } from "../artifact/manifest.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import type { TensorData } from "../core/dtype.ts";

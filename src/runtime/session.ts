@@ -1,6 +1,6 @@
 /** A loaded program: independent of every other session, used again and again, one run at a time. */
 import type { Artifact } from "../artifact/artifact.ts";
-import { formatDimJson, type DimJson } from "../artifact/dim-json.ts";
+import { formatDimJson, type DimJson } from "../core/dim-json.ts";
 import type { PortJson } from "../artifact/manifest.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";

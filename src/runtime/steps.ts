@@ -1,5 +1,5 @@
 /** Walks a program's steps: compiled segments, host operators, branches and loops. */
-import type { DimJson } from "../artifact/dim-json.ts";
+import type { DimJson } from "../core/dim-json.ts";
 import type { AttributeValueJson, Manifest, StepJson } from "../artifact/manifest.ts";
 import { present } from "../core/assert.ts";
 import { fail } from "../core/diagnostic.ts";

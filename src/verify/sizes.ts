@@ -1,5 +1,5 @@
 /** Sizes to try for symbolic dimensions. Models accept few of them, and do not say which: the smallest that run are used. */
-import type { DimJson } from "../artifact/dim-json.ts";
+import type { DimJson } from "../core/dim-json.ts";
 
 /** Candidates, smallest first: every symbol gets the next number of a row, so that different symbols differ. */
 const rows: readonly (readonly number[])[] = [[2, 3, 5, 7], [1, 1, 1, 1], [3, 4, 6, 8], [8, 12, 16, 20], [32, 64, 96, 128], [48, 320, 64, 256], [160, 160, 160, 160], [320, 320, 320, 320]];

@@ -4,7 +4,7 @@
  * rewrites to the one rule at the one site that makes it; that rewrite is dropped, and said so.
  */
 import { readArtifact } from "../artifact/artifact.ts";
-import { evaluateDimJson } from "../artifact/dim-json.ts";
+import { evaluateDimJson } from "../core/dim-json.ts";
 import { compileModel, type Compiled } from "../compiler/compile.ts";
 import type { CompileOptions, SkippedRewrite } from "../compiler/options.ts";
 import { DiagnosticError, fail } from "../core/diagnostic.ts";

@@ -1,6 +1,6 @@
 /** `onnxfuse inspect`: what an artifact holds: sections, inputs and outputs, memory plan, steps, host operators. */
 import { readArtifact, type Artifact } from "../../artifact/artifact.ts";
-import { formatDimJson } from "../../artifact/dim-json.ts";
+import { formatDimJson } from "../../core/dim-json.ts";
 import type { PortJson, StepJson } from "../../artifact/manifest.ts";
 import { load } from "../../runtime/index.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
