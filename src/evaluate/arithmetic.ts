@@ -4,7 +4,8 @@
 import type { Evaluate } from "../core/evaluate.ts";
 import { isFloat, type DType } from "../core/dtype.ts";
 import { fromNumbers, toBigInts, toNumbers, type Tensor } from "../core/tensor.ts";
-import { broadcastDims, broadcastSources, input, wrapped, zipElements } from "./map-elements.ts";
+import { input, wrapped, zipElements } from "./map-elements.ts";
+import { broadcastDims, broadcastSources } from "../core/strided.ts";
 import { numberOf } from "./read-attribute.ts";
 
 type FloatOp = (x: number, y: number) => number;

@@ -2,7 +2,7 @@
 import { present } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
-import { broadcastSources } from "./map-elements.ts";
+import { broadcastSources } from "../core/strided.ts";
 import { numberOf } from "./read-attribute.ts";
 import { at } from "./window.ts";
 

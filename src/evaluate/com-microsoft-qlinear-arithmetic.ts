@@ -2,7 +2,7 @@
 import { present } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
-import { broadcastDims, broadcastSources } from "./map-elements.ts";
+import { broadcastDims, broadcastSources } from "../core/strided.ts";
 import { roundHalfEven, saturate } from "./quantization.ts";
 
 const scalar = (t: Tensor | undefined, missing: number): number => (t ? (toNumbers(t)[0] ?? missing) : missing);

@@ -3,7 +3,8 @@ import { invariant } from "../core/assert.ts";
 import { isFloat } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, rowMajorStrides, sizeOf, toBigInts, toNumbers, type Tensor } from "../core/tensor.ts";
-import { stridedIndices, wrapped } from "./map-elements.ts";
+import { wrapped } from "./map-elements.ts";
+import { stridedIndices } from "../core/strided.ts";
 import { stringOf } from "./read-attribute.ts";
 
 /** Labels of each operand and of the result; the axes of an ellipsis are labelled `…0`, `…1`, from the right. */

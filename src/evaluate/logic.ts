@@ -3,7 +3,8 @@ import { invariant } from "../core/assert.ts";
 import { dtypes, type DType } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
-import { broadcastDims, broadcastSources, copier, input, mapElements, mapNumbers, zipElements } from "./map-elements.ts";
+import { copier, input, mapElements, mapNumbers, zipElements } from "./map-elements.ts";
+import { broadcastDims, broadcastSources } from "../core/strided.ts";
 import { numberOf, stringOf } from "./read-attribute.ts";
 
 const bit = (x: boolean): bigint => (x ? 1n : 0n);

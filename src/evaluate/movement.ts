@@ -3,7 +3,8 @@ import { invariant } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { rowMajorStrides, sizeOf, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
 import { castTensor } from "./cast.ts";
-import { copier, input, normalAxis, pick, stridedIndices } from "./map-elements.ts";
+import { copier, input, normalAxis, pick } from "./map-elements.ts";
+import { stridedIndices } from "../core/strided.ts";
 import { integersOf, numberOf, numbersOf, stringOf } from "./read-attribute.ts";
 
 export const Transpose: Evaluate = (inputs, attributes) => {

@@ -3,7 +3,7 @@ import { present } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, sizeOf, toNumbers } from "../core/tensor.ts";
 import { axisGroups, groupOf, positiveAxes } from "./axis-groups.ts";
-import { broadcastSources } from "./map-elements.ts";
+import { broadcastSources } from "../core/strided.ts";
 import { numberOf, numbersOf } from "./read-attribute.ts";
 import { at } from "./window.ts";
 

@@ -3,7 +3,8 @@ import { invariant } from "../core/assert.ts";
 import { dtypeFromOnnx, isFloat } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromBigInts, fromNumbers, sizeOf, toBigInts, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
-import { broadcastDims, broadcastTo, copier, input, normalAxis, pick, stridedIndices, wrapped } from "./map-elements.ts";
+import { broadcastTo, copier, input, normalAxis, pick, wrapped } from "./map-elements.ts";
+import { broadcastDims, stridedIndices } from "../core/strided.ts";
 import { integersOf, numberOf } from "./read-attribute.ts";
 
 const int64 = (values: readonly number[]): Tensor => fromBigInts("int64", [values.length], values.map(BigInt));

@@ -7,7 +7,7 @@ import { dimAdd, dimEqual, dimExactDiv, dimFloorDiv, dimMax, dimMin, dimMod, dim
 import type { DType } from "../core/dtype.ts";
 import type { Evaluate, EvaluateAttributes } from "../core/evaluate.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
-import { broadcastSources } from "../evaluate/map-elements.ts";
+import { broadcastSources } from "../core/strided.ts";
 import type { TypeInfo } from "../graph/op.ts";
 
 /** Larger tensors are not followed. */

@@ -5,7 +5,7 @@
 import { isStatic, shapeEqual, type Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import { fromNumbers, sizeOf, toNumbers } from "../core/tensor.ts";
-import { broadcastSources } from "../evaluate/map-elements.ts";
+import { broadcastSources } from "../core/strided.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { typeWithConstant } from "../graph/infer-node.ts";
 import { Add, Div, Mul, Pow, ReduceMean } from "../ops/index.ts";
