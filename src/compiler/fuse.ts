@@ -8,7 +8,7 @@ import type { Region } from "../graph/region.ts";
 import { partition } from "../passes/partition.ts";
 import { applyRules } from "../rewrite/driver.ts";
 import { refuse, type Rule } from "../rewrite/rule.ts";
-import type { Site } from "../rewrite/site.ts";
+import { withoutMoot, type Site } from "../rewrite/site.ts";
 import type { SkippedRewrite } from "./options.ts";
 import type { Switches } from "./switches.ts";
 
@@ -26,7 +26,7 @@ export interface FuseOptions {
 export interface Fused<G> {
   readonly graph: G;
   readonly regions: readonly Region[];
-  /** Of rules, then of regions. */
+  /** Of rules, then of regions, without refusals that no longer matter. */
   readonly sites: readonly Site[];
 }
 
@@ -43,7 +43,7 @@ export function fuse<G extends { readonly graph: Graph }>(read: () => G, settle:
     });
     const before = forbidden.size;
     for (const s of sites) if (s.outcome === "fired" && !options.switches.kind(s.name)) for (const n of s.nodes) forbidden.set(n, s.name);
-    if (forbidden.size === before) return { graph: g, regions, sites: [...ruleSites, ...sites] };
+    if (forbidden.size === before) return { graph: g, regions, sites: withoutMoot([...ruleSites, ...sites]) };
   }
 }
 
