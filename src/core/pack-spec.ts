@@ -6,13 +6,13 @@ export type PackSpec =
   /** The source as it is. */
   | { readonly kind: "copy" }
   /**
-   * GEMM panels: source element (k, n) at offset + k·strideK + n·strideN (+ g·strideG), less `subtract`; result [G][ceil(N/nr)][K/kStep][nr][kStep] with
+   * GEMM panels: source element (k, n) at offset + k·strideK + n·strideN (+ g·strideG), less `subtract` (one for all, or one for each column of each group); result [G][ceil(N/nr)][K/kStep][nr][kStep] with
    * zero fill past N and K. kStep is 1 for float, 2 for pairs of int8 or int16 (`as`).
    */
-  | { readonly kind: "panels"; readonly groups: number; readonly k: number; readonly n: number; readonly nr: number; readonly kStep: number; readonly strideG: number; readonly strideK: readonly PackAxis[]; readonly strideN: number; readonly as: DType; readonly subtract?: number; readonly offset?: number }
+  | { readonly kind: "panels"; readonly groups: number; readonly k: number; readonly n: number; readonly nr: number; readonly kStep: number; readonly strideG: number; readonly strideK: readonly PackAxis[]; readonly strideN: number; readonly as: DType; readonly subtract?: number | readonly number[]; readonly offset?: number }
   /** Any permutation: result shape and, per result axis, the source stride, from `offset` on. `as` and `subtract` as above. */
   | { readonly kind: "permute"; readonly shape: readonly number[]; readonly strides: readonly number[]; readonly as?: DType; readonly subtract?: number; readonly offset?: number }
   /** Winograd kernel transform of [M, C, 3, 3] into [ceil(M/nr)][36 or 16][C][nr], zero past M. */
   | { readonly kind: "winograd"; readonly tile: 2 | 4; readonly m: number; readonly c: number; readonly nr: number };
-/** k runs over these axes, outermost first. */
-export interface PackAxis { readonly size: number; readonly stride: number }
+/** k runs over these axes, outermost first; an axis counts up to `padded` with zeros past `size`. */
+export interface PackAxis { readonly size: number; readonly stride: number; readonly padded?: number }

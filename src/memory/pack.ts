@@ -5,7 +5,7 @@
 import { invariant } from "../core/assert.ts";
 import { allocate, type DType, type TypedArray } from "../core/dtype.ts";
 import { setNumber, sizeOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
-import type { PackSpec } from "../core/pack-spec.ts";
+import type { PackAxis, PackSpec } from "../core/pack-spec.ts";
 
 /** The packed form of a row-major tensor; the result is one-dimensional unless the spec is `copy`. */
 export function packTensor(source: Tensor, spec: PackSpec): Tensor {
@@ -33,16 +33,18 @@ function packPanels(source: Tensor, spec: Spec<"panels">): Tensor {
   const from = toNumbers(source);
   const { groups, k, n, nr, kStep, strideG, strideK, strideN } = spec;
   const out = allocate(spec.as, packedLength(source.dims, spec));
-  const subtract = spec.subtract ?? 0, start = spec.offset ?? 0;
+  const { subtract = 0, offset: start = 0 } = spec;
   const depth = positions(strideK);
   invariant(depth.length === k, `panels of depth ${k} from axes of ${depth.length}`);
   const steps = Math.ceil(k / kStep), panels = Math.ceil(n / nr);
   for (let g = 0; g < groups; g++) for (let column = 0; column < n; column++) {
     const base = ((g * panels + Math.floor(column / nr)) * steps * nr + (column % nr)) * kStep;
     const read = start + g * strideG + column * strideN;
+    const less = typeof subtract === "number" ? subtract : subtract[g * n + column] ?? 0;
     for (let i = 0; i < k; i++) {
       const step = Math.floor(i / kStep);
-      put(out, spec.as, base + step * nr * kStep + (i - step * kStep), (from[read + (depth[i] ?? 0)] ?? 0) - subtract);
+      const at = depth[i] ?? none;
+      if (at !== none) put(out, spec.as, base + step * nr * kStep + (i - step * kStep), (from[read + at] ?? 0) - less);
     }
   }
   return tensor(spec.as, [out.length], out);
@@ -53,10 +55,13 @@ function put(out: TypedArray, dtype: DType, i: number, value: number): void {
   else setNumber(out, dtype, i, value);
 }
 
+/** The offset of padding. */
+const none = -(2 ** 53);
+
 /** Offsets of a nest of axes, outermost first. */
-function positions(axes: readonly { readonly size: number; readonly stride: number }[]): number[] {
+function positions(axes: readonly PackAxis[]): number[] {
   let out = [0];
-  for (const { size, stride } of axes) out = out.flatMap((p) => Array.from({ length: size }, (_, i) => p + i * stride));
+  for (const { size, stride, padded = size } of axes) out = out.flatMap((p) => Array.from({ length: padded }, (_, i) => (i >= size || p === none ? none : p + i * stride)));
   return out;
 }
 
@@ -66,7 +71,7 @@ function packPermuted(source: Tensor, spec: Spec<"permute">): Tensor {
   const dtype = spec.as ?? source.dtype;
   const out = allocate(dtype, at.length);
   const start = spec.offset ?? 0;
-  if (dtype === source.dtype && Array.isArray(source.data) === false) {
+  if (dtype === source.dtype && spec.subtract === undefined) {
     const raw = source.data as TypedArray;
     for (const [i, p] of at.entries()) out[i] = raw[start + p] ?? 0;
   } else for (const [i, p] of at.entries()) put(out, dtype, i, (from[start + p] ?? 0) - (spec.subtract ?? 0));

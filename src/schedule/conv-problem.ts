@@ -7,9 +7,10 @@
  */
 import { present } from "../core/assert.ts";
 import { dimAdd, dimCeilDiv, dimMul, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
-import type { Axis } from "../kernel/expr.ts";
+import { axisOf, type Axis, type Expr } from "../kernel/expr.ts";
 import type { PackAxis } from "../kernel/program.ts";
 import type { ConvStructure } from "../kernel/structure.ts";
+import { plus, times } from "./affine.ts";
 
 export interface SpatialDim {
   /** The structure's output axis; absent for a dimension that is only there to make two. */
@@ -82,16 +83,29 @@ function phases(s: ConvStructure, d: number): readonly SpatialDim[] | undefined 
 }
 const mod = (a: number, b: number): number => ((a % b) + b) % b;
 
-/** How the contracted axis runs over a weight: taps of both dimensions outside, input channels inside; and its start. */
-export function tapAxes(s: ConvStructure, p: ConvProblem, strides: readonly number[]): { readonly axes: readonly PackAxis[]; readonly offset: number } {
+/**
+ * How the contracted axis runs over a weight: taps of both dimensions outside, input channels
+ * (a multiple of `group` of them) inside; and its start.
+ */
+export function tapAxes(s: ConvStructure, p: ConvProblem, strides: readonly number[], group: 1 | 2): { readonly axes: readonly PackAxis[]; readonly offset: number } {
   const axis = (d: SpatialDim): { axis: PackAxis; offset: number } => {
     const stride = d.at === undefined ? 0 : strides[d.at] ?? 0;
     return { axis: { size: d.taps, stride: d.tapStep * stride }, offset: d.firstTap * stride };
   };
   const outer = axis(p.outer), inner = axis(p.inner);
   const channel = strides[s.transposed ? 0 : 1] ?? 0;
-  return { axes: [outer.axis, inner.axis, { size: Number(s.inputChannel.extent), stride: channel }], offset: outer.offset + inner.offset };
+  const size = Number(s.inputChannel.extent), padded = Math.ceil(size / group) * group;
+  return { axes: [outer.axis, inner.axis, { size, stride: channel, ...(padded === size ? {} : { padded }) }], offset: outer.offset + inner.offset };
 }
 
 /** Input positions that `count` outputs read, first to last. */
 export const span = (d: SpatialDim, count: Dim): Dim => dimAdd(dimMul(dimSub(count, 1), d.stride), (d.taps - 1) * d.dilation + 1);
+
+/** What the structure's axes stand for at a row of a problem, whose positions `inner` counts. */
+export function outputPositions(p: ConvProblem, positions: ReadonlyMap<Axis, Expr>, row: Expr, inner: Axis): ReadonlyMap<Axis, Expr> {
+  const out = new Map(positions);
+  const place = (d: SpatialDim, q: Expr): void => { if (d.output) out.set(d.output, plus(times(q, d.scale), d.offset)); };
+  place(p.outer, row);
+  place(p.inner, axisOf(inner));
+  return out;
+}

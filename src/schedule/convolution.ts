@@ -6,35 +6,36 @@
  */
 import { present } from "../core/assert.ts";
 import { dimEqual, dimMul, isSymbolic, type Dim } from "../core/dim.ts";
+import { byteSize } from "../core/dtype.ts";
 import { add, axisOf, binary, constant, i32, load, min, sub, type Axis, type Expr } from "../kernel/expr.ts";
 import { assign, type Stmt } from "../kernel/stmt.ts";
 import type { ConvStructure, MatMulStructure } from "../kernel/structure.ts";
 import { packedLength } from "../memory/pack.ts";
 import { plus, times, toIndex } from "./affine.ts";
 import { addressOf, type KernelBuilder } from "./builder.ts";
-import { convProblems, span, tapAxes, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
+import { operandsOf, type Operands } from "./conv-operands.ts";
+import { convProblems, outputPositions, tapAxes, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
 import { scheduleDepthwise } from "./depthwise.ts";
+import { scheduleDepthwiseInteger } from "./depthwise-integer.ts";
 import { Epilogue } from "./epilogue.ts";
 import { columnsAt, forColumns, type PanelColumns } from "./gemm.ts";
 import { scheduleMatMul } from "./matmul.ts";
-import { directRows, rowScratch, type InputRows } from "./input-rows.ts";
+import { blockOf, directRows, elementBytes, rowScratch, scratchChannels, type InputRows } from "./input-rows.ts";
 import { accumulate, declareAccumulators, type BColumns, type TileKind } from "./tile.ts";
 
-/** Bytes of padded input rows that are to stay in the second-level cache. */
-const rowsBytes = 192 * 1024;
-
-/** Loops for a float32 convolution; undefined where this part has none for it. */
+/** Loops for a convolution of float32, or of 8-bit integers into int32; undefined where this part has none for it. */
 export function scheduleConvolution(b: KernelBuilder, s: ConvStructure): Stmt | undefined {
-  if (s.accumulator.type.scalar !== "f32" || s.zeroPoints) return undefined;
+  const operands = operandsOf(b, s);
+  if (!operands) return undefined;
   if (isPointwise(s)) return scheduleMatMul(b, pointwise(s));
   const problems = convProblems(s);
   if (!problems) return undefined;
   if (s.channel.extent === 1 && s.inputChannel.extent === 1 && s.group.extent !== 1) {
-    const body = scheduleDepthwise(b, s, problems);
+    const body = operands.kind.kind === "float" ? scheduleDepthwise(b, s, problems) : scheduleDepthwiseInteger(b, s, problems, operands);
     if (body) return body;
   }
   const body: Stmt[] = [];
-  for (const p of problems) if (!emitProblem(b, body, s, p, { kind: "float" })) return undefined;
+  for (const p of problems) if (!emitProblem(b, body, s, p, operands)) return undefined;
   return { kind: "block", body };
 }
 
@@ -51,31 +52,34 @@ function pointwise(s: ConvStructure): MatMulStructure {
   const filter = plus(times(position(s.group), channels), position(s.channel)), source = plus(times(position(s.group), inputs), axisOf(s.inputChannel));
   return {
     kind: "matmul", batch: [s.group, s.batch, ...s.output.slice(0, -1)].filter((a) => a.extent !== 1), m, n: s.channel, k: s.inputChannel,
-    a: load(s.input, [position(s.batch), source, ...s.output.map(position)]),
-    b: load(s.weight, [filter, axisOf(s.inputChannel), ...s.kernel.map(() => zero)]),
+    a: less(load(s.input, [position(s.batch), source, ...s.output.map(position)]), s.zeroPoints?.input),
+    b: less(load(s.weight, [filter, axisOf(s.inputChannel), ...s.kernel.map(() => zero)]), s.zeroPoints?.weight),
     accumulator: s.accumulator, stores: s.stores,
   };
 }
 
+const less = (e: Expr, zero: Expr | undefined): Expr => (zero ? sub(e, zero) : e);
+
 /** Packs the taps of a problem: panels for every group. */
-function packTaps(b: KernelBuilder, s: ConvStructure, p: ConvProblem, kind: TileKind): { readonly at: (group: Expr) => PanelColumns } | undefined {
+function packTaps(b: KernelBuilder, s: ConvStructure, p: ConvProblem, { kind, subtract }: Operands): { readonly at: (group: Expr) => PanelColumns } | undefined {
   const weight = b.context.weight(s.weight);
   const layout = b.layout(s.weight);
   const strides = layout.strides.filter((d): d is number => !isSymbolic(d));
   const groups = s.group.extent, n = s.channel.extent, inputs = s.inputChannel.extent;
-  if (!weight || kind.kind !== "float" || strides.length !== layout.strides.length || isSymbolic(layout.offset) || isSymbolic(groups) || isSymbolic(n) || isSymbolic(inputs)) return undefined;
-  const { axes, offset } = tapAxes(s, p, strides);
+  if (!weight || strides.length !== layout.strides.length || isSymbolic(layout.offset) || isSymbolic(groups) || isSymbolic(n) || isSymbolic(inputs)) return undefined;
+  const group = kind.kind === "float" ? 1 : 2, dtype = kind.kind === "float" ? "float32" : kind.b;
+  const { axes, offset } = tapAxes(s, p, strides, group);
   const width = n <= 4 ? 4 : 8;
-  const k = p.outer.taps * p.inner.taps * inputs;
+  const k = axes.reduce((c, a) => c * (a.padded ?? a.size), 1);
   const strideN = strides[s.transposed ? 1 : 0] ?? 0, strideG = s.transposed ? inputs * (strides[0] ?? 0) : n * (strides[0] ?? 0);
-  const spec = { kind: "panels" as const, groups, k, n, nr: width, kStep: 1, strideG, strideK: axes, strideN, as: "float32" as const, offset: layout.offset + offset };
-  const packed = b.packed(weight, spec, "float32", packedLength([], spec));
-  const panelBytes = k * width * 4, groupBytes = Math.ceil(n / width) * panelBytes;
-  return { at: (group) => ({ kind: "panels", pointer: plus(addressOf(packed), times(group, groupBytes)), width, panelBytes, stepBytes: width * 4 }) };
+  const spec = { kind: "panels" as const, groups, k, n, nr: width, kStep: group, strideG, strideK: axes, strideN, as: dtype, offset: layout.offset + offset, ...(subtract === 0 ? {} : { subtract }) };
+  const packed = b.packed(weight, spec, dtype, packedLength([], spec));
+  const stepBytes = width * group * byteSize(dtype), panelBytes = (k / group) * stepBytes, groupBytes = Math.ceil(n / width) * panelBytes;
+  return { at: (g) => ({ kind: "panels", pointer: plus(addressOf(packed), times(g, groupBytes)), width, panelBytes, stepBytes }) };
 }
 
-function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, kind: TileKind): boolean {
-  const packed = packTaps(b, s, p, kind);
+function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, operands: Operands): boolean {
+  const packed = packTaps(b, s, p, operands);
   if (!packed) return false;
   const positions = new Map<Axis, Expr>();
   b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (batch, perBatch) => {
@@ -83,7 +87,7 @@ function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
     b.loop(perBatch, "g", 0, toIndex(s.group.extent), 1, s.group.extent, (group, body) => {
       positions.set(s.group, group);
       const columns = packed.at(group);
-      emitPositions(b, body, s, p, kind, positions, { ...columns, pointer: b.let(body, "panels", columns.pointer) });
+      emitPositions(b, body, s, p, operands.kind, positions, { ...columns, pointer: b.let(body, "panels", columns.pointer) });
     });
   });
   return true;
@@ -94,8 +98,8 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
   const direct = directRows(b, into, s, p, positions);
   const { outer } = p;
   const total = b.letIndex(into, "rows", toIndex(outer.count));
-  const rows = direct ? 1 : blockOf(s, p);
-  const scratch = direct ? undefined : rowScratch(b, s, p, rows);
+  const rows = direct ? 1 : blockOf(s, p, kind);
+  const scratch = direct ? undefined : rowScratch(b, s, p, rows, kind);
   const perBlock = (first: Expr, count: Expr, source: InputRows, body: Stmt[]): void =>
     forColumns(b, body, columns, s.channel.extent, tileWidths(p.inner.count), (inner, column, width, lanes, valid) => {
       const panel = columnsAt(columns, column, width, lanes);
@@ -108,14 +112,6 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
     const count = !isSymbolic(outer.count) && outer.count % rows === 0 ? constant(rows, i32) : b.let(body, "count", min(constant(rows, i32), sub(total, first)));
     perBlock(first, count, scratch(body, first, count, positions), body);
   });
-}
-
-/** Rows that one block of output takes: as many as keep its padded input in the cache. */
-function blockOf(s: ConvStructure, p: ConvProblem): number {
-  const width = span(p.inner, p.inner.count), channels = Number(s.inputChannel.extent);
-  if (isSymbolic(width)) return 4;
-  const fits = Math.floor((rowsBytes / (width * channels * 4) - (p.outer.taps - 1) * p.outer.dilation - 1) / p.outer.stride) + 1;
-  return Math.max(1, Math.min(fits, isSymbolic(p.outer.count) ? 64 : p.outer.count));
 }
 
 /** A short row leaves registers for more columns. */
@@ -133,7 +129,7 @@ interface Row {
 function emitRow(b: KernelBuilder, into: Stmt[], r: Row): void {
   const { s, p } = r;
   const inner: Axis = { name: b.name("x"), extent: p.inner.count };
-  const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [inner], column: s.channel, positions: outputPositions(p, r, inner) });
+  const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [inner], column: s.channel, positions: outputPositions(p, r.positions, r.row, inner) });
   epilogue.begin(into);
   const start = b.let(into, "from", plus(r.source.pointer, times(times(r.y, p.outer.stride), toIndex(r.source.rowBytes))));
   const tile = (x: Expr, body: Stmt[], rows: number): void => emitTile(b, body, r, epilogue, start, x, rows);
@@ -151,25 +147,17 @@ function emitRow(b: KernelBuilder, into: Stmt[], r: Row): void {
 }
 const tileRows = 4;
 
-function outputPositions(p: ConvProblem, r: Row, inner: Axis): ReadonlyMap<Axis, Expr> {
-  const out = new Map(r.positions);
-  const place = (d: SpatialDim, q: Expr): void => { if (d.output) out.set(d.output, plus(times(q, d.scale), d.offset)); };
-  place(p.outer, r.row);
-  place(p.inner, axisOf(inner));
-  return out;
-}
-
 function emitTile(b: KernelBuilder, into: Stmt[], r: Row, epilogue: Epilogue, start: Expr, x: Expr, rows: number): void {
   const { p, source, panel } = r;
   const accumulators = declareAccumulators(b, into, r.kind, { rows, columns: r.width, lanes: r.lanes });
   const from = b.letIndex(into, "from", plus(start, times(times(x, p.inner.stride), source.positionBytes)));
-  const channels = Number(r.s.inputChannel.extent);
-  const joined = p.inner.taps === 1 || (p.inner.dilation === 1 && source.channelBytes === 4 && source.positionBytes === channels * 4);
-  const steps = constant(joined ? channels * p.inner.taps : channels, i32);
+  const pair = r.kind.kind === "float" ? 1 : 2, channels = r.kind.kind === "float" ? Number(r.s.inputChannel.extent) : scratchChannels(r.s, r.kind);
+  const joined = p.inner.taps === 1 || (p.inner.dilation === 1 && dimEqual(source.channelBytes, elementBytes(r.kind)) && source.positionBytes === channels * elementBytes(r.kind));
+  const steps = constant((joined ? channels * p.inner.taps : channels) / pair, i32);
   const runs = p.outer.taps * (joined ? 1 : p.inner.taps);
   const weights = runs > 1 ? b.let(into, "w", panel.pointer) : panel.pointer;
   const run = (body: Stmt[], pointer: Expr): void => {
-    accumulate(b, body, r.kind, accumulators, r.lanes, { pointers: [pointer], rowBytes: p.inner.stride * source.positionBytes, stepBytes: source.channelBytes }, { ...panel, pointer: weights }, steps);
+    accumulate(b, body, r.kind, accumulators, r.lanes, { pointers: [pointer], rowBytes: p.inner.stride * source.positionBytes, stepBytes: dimMul(source.channelBytes, pair) }, { ...panel, pointer: weights }, steps);
     if (weights.kind === "local" && runs > 1) body.push(assign(weights.name, add(weights, times(steps, toIndex(panel.stepBytes)))));
   };
   const taps = (body: Stmt[], d: SpatialDim, bytes: Dim, each: (body: Stmt[], pointer: Expr) => void, pointer: Expr): void => {

@@ -28,11 +28,11 @@ export interface EpilogueSpec {
   readonly column: Axis;
   /** What the structure's other axes stand for: expressions over values bound outside, `rows` and `column`. */
   readonly positions: ReadonlyMap<Axis, Expr>;
-  /** Stores that go to memory instead of to their buffer's indices: the address of row 0, column 0; columns are consecutive. */
+  /** Stores that go to memory instead of to their buffer's indices: the address of row 0, column 0; columns are consecutive unless said. */
   readonly destinations?: ReadonlyMap<EpilogueStore, Destination>;
 }
 
-export interface Destination { readonly address: Expr; readonly rowBytes: Dim }
+export interface Destination { readonly address: Expr; readonly rowBytes: Dim; readonly columnBytes?: number }
 
 export interface TileStore {
   /** Collapsed row and column of the tile's first element. */
@@ -124,7 +124,7 @@ export class Epilogue {
     for (const { key, buffer, indices } of epilogueAccesses(stores)) {
       const to = "value" in key && "buffer" in key ? this.spec.destinations?.get(key) : undefined;
       if (to) {
-        accesses.push({ key, base: this.b.letIndex(into, "base", to.address), rowBytes: to.rowBytes, columnBytes: byteSize(buffer.dtype) });
+        accesses.push({ key, base: this.b.letIndex(into, "base", to.address), rowBytes: to.rowBytes, columnBytes: to.columnBytes ?? byteSize(buffer.dtype) });
         continue;
       }
       const access = affineAccess(buffer, indices.map((e) => substituteAxes(e, positions)), axes, this.b.layout(buffer));

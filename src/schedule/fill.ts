@@ -12,6 +12,8 @@ export interface Fill {
   /** Address of the first element written, as `dtype`. */
   readonly to: Expr;
   readonly dtype: DType;
+  /** Bytes from one written element to the next; those of one element when absent. */
+  readonly step?: number;
   readonly value: Expr;
   /** The axis whose neighbours become lanes: from, from + 1, … */
   readonly along: Axis;
@@ -24,10 +26,11 @@ export interface Fill {
 /** Writes the loop: vectors of 4, then what is left. */
 export function emitFill(b: KernelBuilder, into: Stmt[], fill: Fill): void {
   const from = fill.from ?? constant(0, i32);
+  const step = fill.step ?? byteSize(fill.dtype);
   const store: EpilogueStore = { buffer: { name: "filled", dtype: fill.dtype, shape: [] }, indices: [], value: fill.value };
   const writer = new Epilogue(b, {
     stores: [store], accumulator: "", rows: [{ name: "row", extent: 1 }], column: fill.along, positions: fill.positions,
-    destinations: new Map([[store, { address: plus(fill.to, times(from, -byteSize(fill.dtype))), rowBytes: 0 }]]),
+    destinations: new Map([[store, { address: plus(fill.to, times(from, -step)), rowBytes: 0, columnBytes: step }]]),
   });
   writer.begin(into);
   writer.fill(into, constant(0, i32), from, toIndex(fill.count), fill.along.extent);

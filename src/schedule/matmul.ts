@@ -5,36 +5,50 @@
  */
 import { present } from "../core/assert.ts";
 import { dimCeilDiv, dimEqual, dimMul, isSymbolic, type Dim } from "../core/dim.ts";
-import { byteSize } from "../core/dtype.ts";
+import { byteSize, type DType } from "../core/dtype.ts";
 import { binary, constant, i32, min, sub, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { PackSpec } from "../kernel/program.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import type { EpilogueStore, MatMulStructure } from "../kernel/structure.ts";
 import { affineAccess, bytesAlong, mentions, plus, sizeValue, substituteAxes, times, toIndex, type AffineAccess } from "./affine.ts";
-import { addressOf, type KernelBuilder } from "./builder.ts";
+import { addressOf, storeAt, type KernelBuilder } from "./builder.ts";
 import { collapses, collapsibleAxes, Epilogue } from "./epilogue.ts";
 import { emitFill } from "./fill.ts";
-import { emitGemm, type DirectRows, type GatheredRows, type PanelColumns, type RowColumns } from "./gemm.ts";
+import { emitGemm, type DirectRows, type DotColumns, type GatheredRows, type PanelColumns, type RowColumns } from "./gemm.ts";
 import { packedLength } from "../memory/pack.ts";
+import { emitWiden, integerOperand, knownZeroPoints, packedDtype, splatZero } from "./integer.ts";
 import { rowValues } from "./rows.ts";
+import type { TileKind } from "./tile.ts";
 
-/** Loops for a float32 product; undefined for other accumulators. */
+/** How the operands are multiplied: float32, or 8-bit integers as pairs of int16. */
+interface Multiplication {
+  readonly kind: TileKind;
+  /** Steps of the contracted axis, and elements of a gathered row. */
+  readonly steps: Dim;
+  readonly depth: Dim;
+}
+
+/** Loops for a product of float32, or of 8-bit integers into int32; undefined for others. */
 export function scheduleMatMul(b: KernelBuilder, structure: MatMulStructure): Stmt | undefined {
-  if (structure.accumulator.type.scalar !== "f32") return undefined;
   const s = withoutUnitAxes(structure);
+  const integer = s.accumulator.type.scalar === "i32";
+  if (s.accumulator.type.scalar !== "f32" && !(integer && integerOperand(s.a) && integerOperand(s.b))) return undefined;
   const { rows, outer } = splitRows(b, s);
   const body: Stmt[] = [];
   const positions = new Map<Axis, Expr>();
   const packed = packWeight(b, s);
+  const pairs = dimCeilDiv(s.k.extent, 2);
+  const how: Multiplication = integer ? { kind: { kind: "pairs", b: packed?.dtype ?? "int16" }, steps: pairs, depth: dimMul(pairs, 2) } : { kind: { kind: "float" }, steps: s.k.extent, depth: s.k.extent };
   nest(b, body, outer, positions, (into) => {
     const bound = boundOperands(s, positions);
-    const operandB = packed ? packed(into, positions) : activationColumns(b, into, s, bound.b, positions);
-    emitGemm(b, into, {
-      kind: { kind: "float" },
-      rows: rows.reduce<Dim>((n, a) => dimMul(n, a.extent), 1), columns: s.n.extent, steps: s.k.extent,
-      a: leftRows(b, into, s, bound.a, rows, positions), b: operandB,
+    const direct = integer ? undefined : directRows(b, into, s, bound.a, rows);
+    const gemm = (target: Stmt[], operandB: PanelColumns | RowColumns | DotColumns): void => emitGemm(b, target, {
+      kind: how.kind, rows: rows.reduce<Dim>((n, a) => dimMul(n, a.extent), 1), columns: s.n.extent, steps: how.steps,
+      a: direct ?? gatheredRows(b, s, bound.a, how, rows, positions), b: operandB,
       epilogue: new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows, column: s.n, positions }),
     });
+    if (packed) gemm(into, packed.at(into, positions));
+    else activationColumns(b, into, s, bound.b, how, positions, !direct || dimEqual(direct.stepBytes, 4), rows, gemm);
   });
   return { kind: "block", body };
 }
@@ -88,41 +102,75 @@ function boundOperands(s: MatMulStructure, positions: ReadonlyMap<Axis, Expr>): 
   return { a: substituteAxes(s.a, positions), b: substituteAxes(s.b, positions) };
 }
 
-function leftRows(b: KernelBuilder, into: Stmt[], s: MatMulStructure, a: Expr, rows: readonly Axis[], positions: ReadonlyMap<Axis, Expr>): DirectRows | GatheredRows {
+/** The left operand where it lies; undefined when it is computed, or its rows do not follow each other. */
+function directRows(b: KernelBuilder, into: Stmt[], s: MatMulStructure, a: Expr, rows: readonly Axis[]): DirectRows | undefined {
   const access = directAccess(b, a, new Set([...rows, s.k]));
   const innermost = present(rows[rows.length - 1], "row axis");
-  const collapsed = access !== undefined && rows.every((axis, i) => i === 0 || collapses(access, present(rows[i - 1], "row axis"), axis));
-  if (access && collapsed) return { kind: "direct", pointer: b.let(into, "baseA", access.base), rowBytes: bytesAlong(access, innermost), stepBytes: bytesAlong(access, s.k) };
+  if (!access || !rows.every((axis, i) => i === 0 || collapses(access, present(rows[i - 1], "row axis"), axis))) return undefined;
+  return { kind: "direct", pointer: b.let(into, "baseA", access.base), rowBytes: bytesAlong(access, innermost), stepBytes: bytesAlong(access, s.k) };
+}
+
+function gatheredRows(b: KernelBuilder, s: MatMulStructure, a: Expr, how: Multiplication, rows: readonly Axis[], positions: ReadonlyMap<Axis, Expr>): GatheredRows {
+  const k = s.k.extent;
   return {
-    kind: "gathered", depth: s.k.extent,
+    kind: "gathered", depth: how.depth,
     fill(body, row, to) {
       const at = new Map<Axis, Expr>([...positions, ...rowValues(rows, row)]);
-      emitFill(b, body, { to, dtype: "float32", value: a, along: s.k, count: s.k.extent, positions: at });
+      if (how.kind.kind === "float") { emitFill(b, body, { to, dtype: "float32", value: a, along: s.k, count: k, positions: at }); return; }
+      if (!widenRow(b, body, s, substituteAxes(a, at), to)) emitFill(b, body, { to, dtype: "int16", value: a, along: s.k, count: k, positions: at });
+      padPair(b, body, k, plus(to, times(toIndex(k), 2)));
     },
   };
 }
 
+/** A row of bytes that follow each other, less a zero point that is the same for all of them. */
+function widenRow(b: KernelBuilder, into: Stmt[], s: MatMulStructure, a: Expr, to: Expr): boolean {
+  const operand = integerOperand(a), axes = new Set([s.k]);
+  const access = operand && affineAccess(operand.load.buffer, operand.load.indices, axes, b.layout(operand.load.buffer));
+  if (!operand || !access || mentions(operand.zero, axes) || !dimEqual(bytesAlong(access, s.k), 1)) return false;
+  const zero = b.letIndex(into, "zero", operand.zero);
+  emitWiden(b, into, b.let(into, "from", access.base), operand.load.buffer.dtype, to, toIndex(s.k.extent), zero, splatZero(b, into, zero));
+  return true;
+}
+
+/** The second element of the last pair, where the contracted axis ends in the middle of it. */
+function padPair(b: KernelBuilder, into: Stmt[], k: Dim, at: Expr): void {
+  if (!isSymbolic(k) && k % 2 === 0) return;
+  const pad = storeAt(at, 0, "int16", constant(0, i32));
+  if (!isSymbolic(k)) into.push(pad);
+  else into.push({ kind: "if", condition: binary("eq", binary("and", toIndex(k), constant(1, i32)), constant(1, i32)), then: pad });
+}
+
+interface PackedOperand { readonly dtype: DType; readonly at: (into: Stmt[], positions: ReadonlyMap<Axis, Expr>) => PanelColumns }
+
 /** Packs a constant right operand; gives its panels at the batch axes bound where they are asked for. */
-function packWeight(b: KernelBuilder, s: MatMulStructure): ((into: Stmt[], positions: ReadonlyMap<Axis, Expr>) => PanelColumns) | undefined {
-  const right = s.b;
+function packWeight(b: KernelBuilder, s: MatMulStructure): PackedOperand | undefined {
+  const integer = s.accumulator.type.scalar === "i32" ? integerOperand(s.b) : undefined;
+  const right = integer?.load ?? s.b;
   if (right.kind !== "load") return undefined;
   const weight = b.context.weight(right.buffer);
   const groups = s.batch.filter((a) => mentions(right, new Set([a])));
-  const spec = weight && panelSpec(b, right.buffer, right.indices, s, groups);
-  if (!weight || !spec) return undefined;
-  const width = spec.nr === 4 ? 4 : 8;
-  const panelBytes = spec.k * width * 4, groupBytes = Math.ceil(spec.n / width) * panelBytes;
-  const packed = b.packed(weight, spec, "float32", packedLength([], spec));
-  return (into, positions) => {
-    const group = groups.reduce<Expr>((g, a) => plus(times(g, toIndex(a.extent)), present(positions.get(a), "group axis")), constant(0, i32));
-    return { kind: "panels", pointer: b.let(into, "panels", plus(addressOf(packed), times(group, groupBytes))), width, panelBytes, stepBytes: width * 4 };
+  const subtract = integer ? knownZeroPoints(b, integer.zero, new Set([s.n]), Number(s.n.extent)) : 0;
+  const plain = weight && panelSpec(b, right.buffer, right.indices, s, groups);
+  if (!weight || !plain || subtract === undefined || (typeof subtract !== "number" && plain.groups !== 1)) return undefined;
+  const dtype = integer ? packedDtype(weight, subtract) : "float32";
+  const spec: PanelSpec = integer ? { ...plain, kStep: 2, as: dtype, ...(subtract === 0 ? {} : { subtract }) } : plain;
+  const width = spec.nr === 4 ? 4 : 8, stepBytes = width * spec.kStep * byteSize(dtype);
+  const panelBytes = Math.ceil(spec.k / spec.kStep) * stepBytes, groupBytes = Math.ceil(spec.n / width) * panelBytes;
+  const packed = b.packed(weight, spec, dtype, packedLength([], spec));
+  return {
+    dtype,
+    at: (into, positions) => {
+      const group = groups.reduce<Expr>((g, a) => plus(times(g, toIndex(a.extent)), present(positions.get(a), "group axis")), constant(0, i32));
+      return { kind: "panels", pointer: b.let(into, "panels", plus(addressOf(packed), times(group, groupBytes))), width, panelBytes, stepBytes };
+    },
   };
 }
 
 type PanelSpec = Extract<PackSpec, { kind: "panels" }>;
 
 function panelSpec(b: KernelBuilder, buffer: Buffer, indices: readonly Expr[], s: MatMulStructure, groups: readonly Axis[]): PanelSpec | undefined {
-  if (!["float32", "float16", "bfloat16"].includes(buffer.dtype)) return undefined;
+  if (!["float32", "float16", "bfloat16", "int8", "uint8"].includes(buffer.dtype)) return undefined;
   const axes = new Set([...groups, s.n, s.k]), layout = b.layout(buffer);
   const access = affineAccess(buffer, indices, axes, layout);
   const n = s.n.extent, k = s.k.extent;
@@ -153,24 +201,43 @@ export function constantOffset(indices: readonly Expr[], axes: ReadonlySet<Axis>
   return offset;
 }
 
-/** A right operand that is not constant. */
-function activationColumns(b: KernelBuilder, into: Stmt[], s: MatMulStructure, right: Expr, positions: ReadonlyMap<Axis, Expr>): PanelColumns | RowColumns {
-  const access = directAccess(b, right, new Set([s.n, s.k]));
-  if (access && dimEqual(bytesAlong(access, s.n), 4)) return { kind: "rows", pointer: b.let(into, "baseB", access.base), stepBytes: bytesAlong(access, s.k) };
-  return gatherPanels(b, into, s, right, positions);
+/** Fewer rows than this are not worth packing a right operand for. */
+const rowsToPack = 8;
+
+/** A right operand that is not constant: in place where its columns follow each other, as dot products, or packed. */
+function activationColumns(
+  b: KernelBuilder, into: Stmt[], s: MatMulStructure, right: Expr, how: Multiplication, positions: ReadonlyMap<Axis, Expr>, contiguousRows: boolean,
+  rows: readonly Axis[], gemm: (into: Stmt[], columns: PanelColumns | RowColumns | DotColumns) => void,
+): void {
+  const access = how.kind.kind === "float" ? directAccess(b, right, new Set([s.n, s.k])) : undefined;
+  if (access && dimEqual(bytesAlong(access, s.n), 4)) { gemm(into, { kind: "rows", pointer: b.let(into, "baseB", access.base), stepBytes: bytesAlong(access, s.k) }); return; }
+  const packed = (body: Stmt[]): void => gemm(body, gatherPanels(b, body, s, right, how, positions));
+  if (!access || !contiguousRows || !dimEqual(bytesAlong(access, s.k), 4)) { packed(into); return; }
+  const dots = (body: Stmt[]): void => gemm(body, { kind: "dots", pointer: b.let(body, "baseB", access.base), columnBytes: bytesAlong(access, s.n) });
+  const count = rows.reduce<Dim>((n, a) => dimMul(n, a.extent), 1);
+  if (!isSymbolic(count)) { (count < rowsToPack ? dots : packed)(into); return; }
+  const few: Stmt[] = [], many: Stmt[] = [];
+  dots(few);
+  packed(many);
+  into.push({ kind: "if", condition: binary("lt", toIndex(count), constant(rowsToPack, i32)), then: { kind: "block", body: few }, else: { kind: "block", body: many } });
 }
 
-function gatherPanels(b: KernelBuilder, into: Stmt[], s: MatMulStructure, right: Expr, positions: ReadonlyMap<Axis, Expr>): PanelColumns {
-  const width = 8;
-  const panels = dimCeilDiv(s.n.extent, width), panelBytes = dimMul(s.k.extent, width * 4);
-  const buffer = b.temporary("panels", "float32", [panels, s.k.extent, width]);
+function gatherPanels(b: KernelBuilder, into: Stmt[], s: MatMulStructure, right: Expr, how: Multiplication, positions: ReadonlyMap<Axis, Expr>): PanelColumns {
+  const width = 8, group = how.kind.kind === "float" ? 1 : 2;
+  const dtype = group === 1 ? "float32" : "int16", step = group * byteSize(dtype), stepBytes = width * step;
+  const panels = dimCeilDiv(s.n.extent, width), panelBytes = dimMul(how.steps, stepBytes);
+  const buffer = b.temporary("panels", dtype, [panels, how.steps, width * group]);
   const start = b.let(into, "panels", addressOf(buffer));
-  const columns = b.letIndex(into, "columns", toIndex(s.n.extent));
+  const columns = b.letIndex(into, "columns", toIndex(s.n.extent)), depth = b.letIndex(into, "depth", toIndex(s.k.extent));
   b.loop(into, "pack", 0, columns, width, s.n.extent, (n, body) => {
     const to = b.let(body, "panel", plus(start, times(binary("shr", n, constant(3, i32)), toIndex(panelBytes))));
     const count = b.let(body, "count", min(constant(width, i32), sub(columns, n)));
-    b.loop(body, "k", 0, toIndex(s.k.extent), 1, s.k.extent, (k, inner) =>
-      emitFill(b, inner, { to: b.let(inner, "to", plus(to, times(k, width * 4))), dtype: "float32", value: right, along: s.n, from: n, count, positions: new Map([...positions, [s.k, k]]) }));
+    b.loop(body, "k", 0, depth, 1, s.k.extent, (k, inner) => {
+      const at = group === 1 ? times(k, stepBytes) : plus(times(binary("shr", k, constant(1, i32)), stepBytes), times(binary("and", k, constant(1, i32)), byteSize(dtype)));
+      emitFill(b, inner, { to: b.let(inner, "to", plus(to, at)), dtype, step, value: right, along: s.n, from: n, count, positions: new Map([...positions, [s.k, k]]) });
+    });
+    if (group === 2) b.loop(body, "pad", 0, constant(width, i32), 1, width, (j, inner) =>
+      padPair(b, inner, s.k.extent, plus(plus(to, times(binary("shr", depth, constant(1, i32)), stepBytes)), plus(times(j, step), byteSize(dtype)))));
   });
-  return { kind: "panels", pointer: start, width, panelBytes, stepBytes: width * 4 };
+  return { kind: "panels", pointer: start, width, panelBytes, stepBytes };
 }

@@ -29,8 +29,8 @@ export function scheduleStructure(kernel: Kernel, context: ScheduleContext): Ker
   const kept = inPlace?.filter((pair) => !operands.has(pair.input));
   return {
     ...rest, body,
-    inputs: [...kernel.inputs.filter((x) => used.has(x)), ...b.addedInputs],
-    scratch: b.scratch,
+    inputs: [...kernel.inputs, ...b.addedInputs].filter((x) => used.has(x)),
+    scratch: b.scratch.filter((x) => used.has(x)),
     ...(kept && kept.length > 0 ? { inPlace: kept } : {}),
   };
 }
