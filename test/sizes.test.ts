@@ -60,7 +60,7 @@ describe.skipIf(!dataFolder)("one artifact, several sizes", () => {
         const out = await step({ input_ids: { type: "int64", data: BigInt64Array.of(BigInt(tokens.at(-1) ?? 0)), dims: [1, 1] }, ...past });
         const logits = out["logits"]?.data as Float32Array;
         tokens.push(logits.indexOf(Math.max(...logits)));
-        past = Object.fromEntries(names.map((n) => { const t = out[`present.${n}`]; return [`past_key_values.${n}`, { type: "float32" as const, data: (t?.data as Float32Array).slice(), dims: t?.dims ?? [] }]; }));
+        past = Object.fromEntries(names.map((n) => { const t = out[`present.${n}`] as { readonly data: Float32Array; readonly dims: readonly number[] }; return [`past_key_values.${n}`, { type: "float32" as const, data: t.data.slice(), dims: t.dims }]; }));
       }
       return tokens;
     };

@@ -5,7 +5,7 @@
 import { invariant, present } from "../core/assert.ts";
 import { isFloat, type DType } from "../core/dtype.ts";
 import { broadcastDims, broadcastSources } from "../core/strided.ts";
-import { fromBigInts, fromNumbers, numericData, rowMajorStrides, sizeOf, toBigInts, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
+import { fromBigInts, fromNumbers, numericData, toBigInts, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
 
 /** f of each element as a number, rounded to `dtype`. */
 export const mapNumbers = (t: Tensor, f: (x: number) => number, dtype: DType = t.dtype): Tensor => {
