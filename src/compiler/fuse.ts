@@ -43,8 +43,13 @@ export function fuse<G extends { readonly graph: Graph }>(read: () => G, settle:
     });
     const before = forbidden.size;
     for (const s of sites) if (s.outcome === "fired" && !options.switches.kind(s.name)) for (const n of s.nodes) forbidden.set(n, s.name);
-    if (forbidden.size === before) return { graph: g, regions, sites: withoutMoot([...ruleSites, ...sites]) };
+    if (forbidden.size === before) return { graph: g, regions, sites: distinct(withoutMoot([...ruleSites, ...sites])) };
   }
+}
+
+/** One record a candidate: nodes that are replaced on the way may have left several that say the same. */
+function distinct(sites: readonly Site[]): readonly Site[] {
+  return [...new Map(sites.map((s) => [JSON.stringify([s.kind, s.name, s.at, s.nodes, s.outcome, s.code]), s])).values()];
 }
 
 function rewrite(graph: Graph, forbidden: ReadonlyMap<string, string>, options: FuseOptions): readonly Site[] {
