@@ -16,10 +16,10 @@ import { LaneAnalysis, LaneBody, lanes, scalarCopy, type Position, type Redirect
 
 export interface LaneContext { readonly strides: Strides; readonly fresh: Fresh }
 
-/** How many vectors a turn of the main loop takes. */
+/** How many vectors a turn of the main loop takes: with loops inside, whole cache lines where registers allow. */
 function unrollFor(body: Stmt, extent: Dim): number {
-  const cost = hasLoops(body) ? innermostCost(body) : bodyCost(body);
-  const wanted = cost <= 6 ? 4 : cost <= 16 ? 2 : 1;
+  const loops = hasLoops(body), cost = loops ? innermostCost(body) : bodyCost(body);
+  const wanted = cost <= 6 ? 4 : cost <= 16 ? 2 : loops ? 4 : 1;
   if (isSymbolic(extent)) return wanted;
   let unroll = wanted;
   while (unroll > 1 && extent < unroll * lanes) unroll /= 2;

@@ -144,19 +144,38 @@ export function erfF64(x: Expr): Expr {
   return select(lt(a, 0.84375), small, withSignOf(large, x));
 }
 
-/** xʸ as C's pow: 1 for y = 0 or x = 1, NaN for negative x and fractional y. Accurate to about |y·log₂x| ulp of float64. */
-export function powF64(x: Expr, y: Expr): Expr {
+/** The result for xʸ as C's pow from |x|ʸ: 1 for y = 0 or x = 1, NaN for negative x and fractional y. */
+function withPowerCases(x: Expr, y: Expr, power: (a: Expr) => Expr): Expr {
   const a = abs(x);
   const whole = binary("eq", unary("floor", y), y);
   const half = mul(y, c(0.5));
   const odd = binary("and", whole, binary("and", binary("ne", unary("floor", half), half), lt(abs(y), 2 ** 53)));
-  const magnitude = select(binary("and", same(a, 1), binary("eq", y, y)), c(1), expF64(mul(y, logF64(a))));
+  const magnitude = select(binary("and", same(a, 1), binary("eq", y, y)), c(1), power(a));
   // The sign bit, so that -0 counts as negative.
   const negativeBase = binary("lt", bitcast(x, i64), long(0n));
   const signed = select(binary("and", negativeBase, odd), negative(magnitude), magnitude);
   const undefinedPower = binary("and", binary("and", lt(x, 0), unary("not", whole)), binary("and", lt(a, Infinity), lt(abs(y), Infinity)));
   return select(binary("or", same(y, 0), same(x, 1)), c(1), select(undefinedPower, c(NaN), signed));
 }
+
+/** Accurate to about |y·log₂x| ulp of float64. */
+export const powF64 = (x: Expr, y: Expr): Expr => withPowerCases(x, y, (a) => expF64(mul(y, logF64(a))));
+
+const log2Series = [1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3, 1].map((k) => k * 2 * Math.LOG2E);
+const exp2Series = factorials.slice(0, 9).map((n, k) => Math.LN2 ** k / n).reverse();
+
+/** For operands that are float32 values and a result that is rounded to float32: some 10 digits. */
+export const powF32 = (x: Expr, y: Expr): Expr => withPowerCases(x, y, (a) => {
+  const bits = bitcast(a, i64);
+  const e = binary("shr", sub(bits, long(0x3fe6a09e667f3bcdn)), long(52n));
+  const m = bitcast(sub(bits, binary("shl", e, long(52n))), f64);
+  const s = div(sub(m, c(1)), add(m, c(1)));
+  const log2 = add(cast(e, "f64"), mul(s, horner(mul(s, s), log2Series)));
+  const limited = select(same(a, 0), c(-Infinity), select(lt(a, Infinity), log2, a));
+  const t = binary("pmin", binary("pmax", mul(y, limited), c(-1000)), c(1000));
+  const n = unary("nearest", t);
+  return mul(horner(sub(t, n), exp2Series), powerOfTwo(cast(n, "i64")));
+});
 
 /** The remainder with the sign of a, exact for operands that are float32 values; else for quotients below 2^53. */
 export function remF64(a: Expr, b: Expr): Expr {

@@ -5,7 +5,7 @@
 import { binary, cast, constant, div, i32, mul, select, unary, type BinaryOp, type Expr, type Scalar, type Type, type UnaryOp } from "../kernel/expr.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import { mapExpr, mapStmtExprs } from "../kernel/traverse.ts";
-import { acoshF64, acosF64, asinF64, asinhF64, atanF64, atanhF64, cosF64, coshF64, erfF64, expF64, logF64, powF64, remF64, sinF64, sinhF64, tanF64, tanhF64 } from "./math-f64.ts";
+import { acoshF64, acosF64, asinF64, asinhF64, atanF64, atanhF64, cosF64, coshF64, erfF64, expF64, logF64, powF32, powF64, remF64, sinF64, sinhF64, tanF64, tanhF64 } from "./math-f64.ts";
 import { erfF32, expF32, logF32, tanhF32 } from "./math-f32.ts";
 
 /** The kernel with only operations that every target has as instructions. Scalars and vectors give the same bits. */
@@ -84,7 +84,7 @@ function floatPower(a: Expr, b: Expr): Expr {
     case -1: return div(constant(1, a.type), a);
     // pow(-∞, ½) is +∞ and pow(-0, ½) is +0.
     case 0.5: return select(binary("eq", a, constant(-Infinity, a.type)), constant(Infinity, a.type), unary("sqrt", binary("add", a, constant(0, a.type))));
-    default: return byLanes(a.type, [a, b], ([x, y]) => cast(powF64(cast(x ?? a, "f64"), cast(y ?? b, "f64")), a.type.scalar));
+    default: return byLanes(a.type, [a, b], ([x, y]) => (a.type.scalar === "f64" ? powF64(x ?? a, y ?? b) : cast(powF32(cast(x ?? a, "f64"), cast(y ?? b, "f64")), "f32")));
   }
 }
 

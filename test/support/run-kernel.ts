@@ -48,14 +48,14 @@ export const dimsOf = (kernel: Kernel, placements: ReadonlyMap<Buffer, Placement
   programDims({ inputs: [], outputs: [], weights: [], placements, steps: [{ kind: "call", kernel, origin: { label: kernel.name, nodes: [] } }] });
 
 /** Memory after the interpreter ran the kernel. */
-export function runInterpreted(kernel: Kernel, run: KernelRun, memory: Uint8Array): Uint8Array {
+export function runInterpreted(kernel: Kernel, run: KernelRun, memory: Uint8Array): Uint8Array<ArrayBuffer> {
   const copy = memory.slice();
   interpret(kernel, copy.buffer, run.places, run.binding);
   return copy;
 }
 
 /** Memory after WebAssembly ran a legal kernel. */
-export function runCompiled(kernel: Kernel, run: KernelRun, memory: Uint8Array, options: EmitOptions = { relaxedSimd: false }): { memory: Uint8Array; code: WasmCode } {
+export function runCompiled(kernel: Kernel, run: KernelRun, memory: Uint8Array, options: EmitOptions = { relaxedSimd: false }): { memory: Uint8Array<ArrayBuffer>; code: WasmCode } {
   const code = emitModule(programOf(kernel, run), run.plan, options);
   invariant(WebAssembly.validate(code.code), `${kernel.name} is not valid WebAssembly:\n${code.text()}`);
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code.code));
