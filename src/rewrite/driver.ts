@@ -35,7 +35,7 @@ export interface ApplyOptions {
   readonly verify?: (graph: Graph, rule: Rule) => void;
 }
 export interface ApplyResult {
-  /** One record per rule and root, in order of first sight. */
+  /** One record for every rewrite, and one refusal for every rule and root where it came near. */
   readonly sites: readonly Site[];
   readonly rewrites: number;
   /** Nodes removed less nodes inserted, by all rewrites. */
@@ -54,8 +54,9 @@ type RulesByRoot = ReadonlyMap<OpDef, readonly Rule[]>;
 class Driver {
   readonly #graph: Graph;
   readonly #options: ApplyOptions;
-  /** By root and rule. */
-  readonly #sites = new Map<Node, Map<Rule, Site>>();
+  readonly #fired: Site[] = [];
+  /** The latest refusal by rule and root; a root's successor has its name. */
+  readonly #refused = new Map<string, Site>();
   readonly #limit: number;
   #rewrites = 0;
   #saved = 0;
@@ -87,7 +88,7 @@ class Driver {
   }
 
   result(): ApplyResult {
-    return { sites: [...this.#sites.values()].flatMap((byRule) => [...byRule.values()]), rewrites: this.#rewrites, nodesSaved: this.#saved };
+    return { sites: [...this.#fired, ...this.#refused.values()], rewrites: this.#rewrites, nodesSaved: this.#saved };
   }
 
   /** Tries the rules at one root. Returns the nodes to look at again. */
@@ -143,31 +144,28 @@ class Driver {
     const erased = eraseDead([...site.nodes].reverse(), around);
     if (keepName && !graph.has(root)) graph.rename(by, name);
     editor.settleNames();
-    this.#fired(rule, site, erased - editor.inserted.length);
+    this.#count(rule, site, erased - editor.inserted.length);
     this.#options.verify?.(this.#graph, rule);
     around.add(by);
     return [...around];
   }
 
-  #fired(rule: Rule, site: RuleSite, nodesSaved: number): void {
+  #count(rule: Rule, site: RuleSite, nodesSaved: number): void {
     this.#rewrites++;
     this.#saved += nodesSaved;
-    this.#put(site.root, rule, { kind: "rule", name: rule.name, at: site.root.name, nodes: site.origins, outcome: "fired", nodesSaved });
+    this.#forget(site.root, rule);
+    this.#fired.push({ kind: "rule", name: rule.name, at: site.root.name, nodes: site.origins, outcome: "fired", nodesSaved });
     if (this.#rewrites > this.#limit)
       fail("OF4001", `the fusion rules do not settle: ${this.#rewrites} rewrites, the last by ${rule.name}`, { place: { node: site.root.name }, hint: `switch ${rule.name} off and report the model` });
   }
 
   #record(root: Node, rule: Rule, nodes: readonly Node[], refusal: Refusal): void {
-    this.#put(root, rule, { kind: "rule", name: rule.name, at: root.name, nodes: originsOf(nodes), outcome: "refused", ...refusal });
-  }
-  #put(root: Node, rule: Rule, site: Site): void {
-    const byRule = this.#sites.get(root) ?? new Map<Rule, Site>();
-    byRule.set(rule, site);
-    this.#sites.set(root, byRule);
+    this.#refused.set(siteKey(root, rule), { kind: "rule", name: rule.name, at: root.name, nodes: originsOf(nodes), outcome: "refused", ...refusal });
   }
   /** A root that no longer is a near miss, because something around it changed. */
-  #forget(root: Node, rule: Rule): void { this.#sites.get(root)?.delete(rule); }
+  #forget(root: Node, rule: Rule): void { this.#refused.delete(siteKey(root, rule)); }
 }
+const siteKey = (root: Node, rule: Rule): string => `${rule.name}\n${root.name}`;
 
 class SiteEditor implements Editor {
   readonly graph: Graph;

@@ -82,6 +82,7 @@ class Attempt {
       return this.#fail("overridable-initializer", `'${value.name}' is an initializer that is also a graph input, so a caller may replace it`,
         "freeze the initializers (--freeze_initializers), or remove it from the graph's inputs");
     if (!isConstant(value)) {
+      if (term.quiet && value.producer) return false;
       const from = value.producer ? `computed by ${value.producer.node.op.type} '${value.producer.node.name}'` : "a graph input";
       return this.#fail("not-constant", `'${value.name}' is ${from}, not a constant`, `make '${value.name}' an initializer`);
     }

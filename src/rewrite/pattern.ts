@@ -22,7 +22,8 @@ export interface Predicate<T> {
 
 export type Term =
   | { readonly kind: "value"; readonly name: string | undefined }
-  | { readonly kind: "constant"; readonly name: string | undefined; readonly predicate: Predicate<ConstantValue> | undefined }
+  /** `quiet`: a value that some node computes is not even a near miss. */
+  | { readonly kind: "constant"; readonly name: string | undefined; readonly predicate: Predicate<ConstantValue> | undefined; readonly quiet: boolean }
   | { readonly kind: "absent" }
   | { readonly kind: "optional"; readonly term: Term }
   | { readonly kind: "any"; readonly terms: readonly Term[] }
@@ -62,11 +63,14 @@ export const value = <const N extends string>(name: N): Pattern<{ readonly [K in
 export const anything = (): Pattern => ({ kind: "value", name: undefined });
 /** A value with fixed elements, not an overridable initializer. */
 export const constant = <const N extends string>(name: N, predicate?: Predicate<ConstantValue>): Pattern<{ readonly [K in N]: ConstantValue }> =>
-  ({ kind: "constant", name, predicate });
+  ({ kind: "constant", name, predicate, quiet: false });
+/** As `constant`, where a computed operand is commonplace: it makes no near miss. */
+export const parameter = <const N extends string>(name: N): Pattern<{ readonly [K in N]: ConstantValue }> =>
+  ({ kind: "constant", name, predicate: undefined, quiet: true });
 /** A constant of one element (of any rank). */
 export const scalar = <const N extends string>(name: N): Pattern<{ readonly [K in N]: ConstantValue }> => constant(name, oneElement);
 /** A constant all of whose elements are `x`, within a relative tolerance (at least what the dtype can say). */
-export const literal = (x: number, relative?: number): Pattern => ({ kind: "constant", name: undefined, predicate: equalTo(x, relative) });
+export const literal = (x: number, relative?: number): Pattern => ({ kind: "constant", name: undefined, predicate: equalTo(x, relative), quiet: false });
 /** An input that is not given. */
 export const absent = (): Pattern => ({ kind: "absent" });
 /** An input that may be given; its captures are undefined when it is not. */

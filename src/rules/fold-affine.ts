@@ -6,7 +6,7 @@ import { tensor } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
 import { Add, BatchNormalization, Div, Mul, RandomNormalLike, Relu, SequenceAt, SequenceConstruct, Sub } from "../ops/index.ts";
-import { anyOf, commuted, constant, op, type ConstantValue } from "../rewrite/pattern.ts";
+import { anyOf, commuted, constant, op, parameter, type ConstantValue } from "../rewrite/pattern.ts";
 import { isRefusal, reassociates, refuse, type RuleSpec, type Verdict } from "../rewrite/rule.ts";
 import { affineOfBatchNorm, perChannel, type Affine } from "./affine.ts";
 import { outputShape, type Contraction, type Operands } from "./contraction.ts";
@@ -47,8 +47,8 @@ interface Parameters { readonly gamma: ConstantValue; readonly beta: ConstantVal
 export function batchNormInto(target: Contraction, texts: Texts): RuleSpec<Operands & Parameters & { readonly norm: Node }> {
   const norm = (b: GraphBuilder, y: Value, attributes: Readonly<Record<string, number>> = {}, gamma?: Value, variance?: Value): Value => {
     const { count } = channelsOf(y), { dtype } = y.type;
-    const parameter = (low = -1, high = 1): Value => b.random([count], { low, high, dtype });
-    return b.add(BatchNormalization, [y, gamma ?? parameter(), parameter(), parameter(), variance ?? parameter(0.5, 2)], attributes, "norm");
+    const random = (low = -1, high = 1): Value => b.random([count], { low, high, dtype });
+    return b.add(BatchNormalization, [y, gamma ?? random(), random(), random(), variance ?? random(0.5, 2)], attributes, "norm");
   };
   const plain = (b: GraphBuilder, y: Value): Value => norm(b, y, { epsilon: 1e-3 });
   return {
@@ -89,7 +89,7 @@ export function factorInto(target: Contraction, texts: Texts): RuleSpec<Operands
   const product = (b: GraphBuilder, y: Value): Value => b.add(Mul, [channelConstant(b, y), y]);
   return {
     ...texts,
-    match: anyOf(commuted(Mul, [target.pattern, constant("factor")]), op(Div, [target.pattern, constant("factor")])),
+    match: anyOf(commuted(Mul, [target.pattern, parameter("factor")]), op(Div, [target.pattern, parameter("factor")])),
     numerics: reassociates(),
     rewrite(m, edit) {
       const values = perChannel(m.factor, outputShape(m), target.channels(m));
@@ -119,7 +119,7 @@ export function summandInto(target: Contraction, texts: Texts): RuleSpec<Operand
   const sum = (b: GraphBuilder, y: Value): Value => b.add(Add, [channelConstant(b, y, -1, 1), y]);
   return {
     ...texts,
-    match: anyOf(commuted(Add, [target.pattern, constant("summand")]), op(Sub, [target.pattern, constant("summand")]), op(Sub, [constant("summand"), target.pattern])),
+    match: anyOf(commuted(Add, [target.pattern, parameter("summand")]), op(Sub, [target.pattern, parameter("summand")]), op(Sub, [parameter("summand"), target.pattern])),
     numerics: reassociates(),
     rewrite(m, edit) {
       const values = perChannel(m.summand, outputShape(m), target.channels(m));

@@ -2,7 +2,7 @@
 import { GraphBuilder } from "../graph/build.ts";
 import type { Value } from "../graph/graph.ts";
 import { Conv, Div, Mul, Relu } from "../ops/index.ts";
-import { anyOf, commuted, constant, op, optionalInput, value } from "../rewrite/pattern.ts";
+import { anyOf, commuted, constant, op, optionalInput, parameter, value } from "../rewrite/pattern.ts";
 import { defineRule, isRefusal, reassociates } from "../rewrite/rule.ts";
 import { perChannel } from "./affine.ts";
 import { scaleInputs } from "./input-channels.ts";
@@ -17,7 +17,7 @@ export const foldMulIntoFollowingConv = defineRule({
   name: "fold-mul-into-following-conv",
   doc: "A product with, or quotient by, a constant of one value a channel, then Conv: the factors go into the weights.",
   match: op(Conv, [
-    anyOf(commuted(Mul, [value("x"), constant("factor")], { as: "product" }), op(Div, [value("x"), constant("factor")], { as: "product" })),
+    anyOf(commuted(Mul, [value("x"), parameter("factor")], { as: "product" }), op(Div, [value("x"), parameter("factor")], { as: "product" })),
     constant("weight"), optionalInput(value("bias")),
   ], { as: "conv" }),
   numerics: reassociates(),
