@@ -17,7 +17,7 @@ import { bodyCost, hasLoops } from "./cost.ts";
 import { freshNames, type Fresh } from "./fresh.ts";
 import { canFoldInLanes, foldInLanes, transposingLoops, vectorLoop, type LaneContext } from "./lane-loops.ts";
 import { keepValues } from "./kept-values.ts";
-import { loopKind, nestOf, perfectNests, statementsOf, wholeNest, type Loop, type Nest } from "./nest.ts";
+import { foldBeforeSpreading, loopKind, nestOf, perfectNests, wholeLoop, wholeNest, type Loop, type Nest } from "./nest.ts";
 import { foldMaxima } from "./maxima.ts";
 import { expandReductions } from "./reductions.ts";
 import { joinAxes, splitDividedAxes } from "./reshape-axes.ts";
@@ -111,14 +111,20 @@ class LoopScheduler {
     return block(...ranges.map((r, i) => this.ranges(rest, [...done, r.axis], i === 0 ? r.body : scalarCopy(r.body, new Map(), this.fresh))));
   }
 
-  private nest(given: Nest): Stmt {
+  private nest(whole: Nest): Stmt {
+    const given = foldBeforeSpreading(whole);
+    if (given.axes.length === 0) return this.statement(given.body);
     const ordered: Nest = { axes: this.inMemoryOrder(given), body: given.body };
     const { axes, body } = joinAxes(ordered, this.strides);
     const choice = this.choose(axes, body);
     switch (choice.kind) {
       case "inner": return wholeNest(axes, this.statement(body));
       case "scalar": return wholeNest(axes, body);
-      case "vector": return wholeNest(axes.filter((a) => a !== choice.axis), vectorLoop(choice.axis, unrollWindows(body, this.table, this.fresh), this.context));
+      case "vector": {
+        const kept = keepValues(body, this.table, this.aliased);
+        const once = kept ? block(...kept.before, wholeLoop(kept.first.axis, kept.first.body), ...kept.between, wholeLoop(kept.last.axis, kept.last.body)) : body;
+        return wholeNest(axes.filter((a) => a !== choice.axis), vectorLoop(choice.axis, unrollWindows(once, this.table, this.fresh), this.context));
+      }
       case "transpose": return wholeNest(axes.filter((a) => a !== choice.axis && a !== choice.jam), transposingLoops(choice.axis, choice.jam, body, this.context));
     }
   }

@@ -84,6 +84,26 @@ export function nestOf(s: Loop, kind: LoopKind, table: ExprTable): Nest {
   }
 }
 
+/**
+ * Axes that what is folded first does not depend on move inwards, around what is left, so that a fold is done once: the
+ * sums of a softmax over the first axis are computed for every place of the others, not for every element.
+ */
+export function foldBeforeSpreading({ axes, body }: Nest): Nest {
+  const all = statementsOf(body), last = all.findLastIndex((s) => s.kind === "for");
+  const before = all.slice(0, last + 1), after = all.slice(last + 1);
+  if (last < 0 || after.length === 0 || before.some(writes)) return { axes, body };
+  const used = new Set<Axis>(), seen = new Set<Expr>();
+  before.forEach((b) => visitStmt(b, (s) => expressionsOf(s).forEach((root) => visitExpr(root, (e) => { if (e.kind === "axis") used.add(e.axis); }, seen))));
+  const spread = axes.filter((a) => !used.has(a));
+  if (spread.length === 0) return { axes, body };
+  return { axes: axes.filter((a) => used.has(a)), body: block(...before, wholeNest(spread, block(...after))) };
+}
+function writes(s: Stmt): boolean {
+  let found = false;
+  visitStmt(s, (x) => { if (x.kind === "store" || x.kind === "storeAt") found = true; });
+  return found;
+}
+
 /** Replaces loop variables by expressions. */
 export function substitute(s: Stmt, map: ReadonlyMap<Axis, Expr>, table: ExprTable): Stmt {
   const memo = new Map<Expr, Expr>();
