@@ -7,6 +7,7 @@ import { readModel, type ModelSource, type ReadModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
 import { countNodes, Ledger } from "../passes/ledger.ts";
 import { simplify } from "../passes/simplify.ts";
+import { attentionBlock } from "../schedule/attention.ts";
 import { rules as builtInRules } from "../rules/index.ts";
 import { findChains, nameChains, type ChainSite } from "./chains.ts";
 import { countAdded, countSteps, countWork, type CountedWork } from "./counts.ts";
@@ -44,7 +45,7 @@ interface Prepared extends ReadModel {
 export function compileModel(source: ModelSource, options: CompileOptions = {}): Compiled {
   const fused = fuseModel(source, options, true);
   const { graph: model, regions } = fused;
-  const { program, plan, code, relaxation } = build(model.graph, regions, options.reuseMemory ?? true);
+  const { program, plan, code, relaxation, attention } = build(model.graph, regions, options.reuseMemory ?? true);
   const bytes = source instanceof Uint8Array ? source : source.model;
   const hosts = [...allSteps(program.steps)].filter((s) => s.kind === "host");
   const compiled = countSteps(program);
@@ -53,7 +54,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     model: model.info.name,
     nodes: { original: model.info.originalNodes, compiled },
     counts: countWork({ ...workBefore(model), sites: fused.sites, regions, compiled, added: countAdded(program), typeOf }),
-    sites: fused.sites, traffic: regionTraffic(model.traffic, regions), attention: [],
+    sites: fused.sites, traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
     code: { simd: code.code.length, relaxation: relaxation.length },
     hostOperators: hosts.map((h) => ({ op: h.op, nodes: h.origin.nodes })),

@@ -5,6 +5,7 @@ import { emitModule, type WasmCode } from "../backends/wasm/emit.ts";
 import { relaxationOf } from "../backends/wasm/relax.ts";
 import { programDims } from "../backends/wasm/program-dims.ts";
 import type { Program } from "../kernel/program.ts";
+import { allSteps } from "../kernel/segments.ts";
 import { lowerProgram } from "../lower/program.ts";
 import { planMemory, type MemoryPlan } from "../memory/plan.ts";
 import { chooseLayouts } from "../schedule/layout.ts";
@@ -19,11 +20,14 @@ export interface Built {
   readonly code: WasmCode;
   /** What to change in the code for relaxed SIMD. */
   readonly relaxation: Uint8Array;
+  /** Original nodes of each step that is an attention kernel with an online softmax. */
+  readonly attention: readonly (readonly string[])[];
 }
 
 /** Graph and regions → program → plan → code. */
 export function build(graph: Graph, regions: readonly Region[], reuse: boolean): Built {
   const lowered = lowerProgram(graph, regions);
+  const attention = [...allSteps(lowered.steps)].flatMap((s) => (s.kind === "call" && s.kernel.structure?.kind === "attention" ? [s.origin.nodes] : []));
   const laidOut = placeScratch(chooseLayouts(lowered));
   const looped = mapKernels(laidOut, (kernel) => (kernel.structure ? kernel : scheduleLoops(kernel, laidOut.placements)));
   const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true }));
@@ -31,5 +35,5 @@ export function build(graph: Graph, regions: readonly Region[], reuse: boolean):
   const program = mapKernels(scheduled, (kernel) => legalize(kernel, placements));
   const plan = planMemory(program, { dims: programDims(program), reuse });
   const code = emitModule(program, plan, { relaxedSimd: false }), relaxed = emitModule(program, plan, { relaxedSimd: true });
-  return { program, plan, code, relaxation: relaxationOf(code.code, relaxed.code) };
+  return { program, plan, code, relaxation: relaxationOf(code.code, relaxed.code), attention };
 }

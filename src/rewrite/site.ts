@@ -26,17 +26,19 @@ export interface Refusal {
 }
 
 /**
- * Leaves out refusals that no longer matter: all their nodes take part in one rewrite or region that fired, or the
- * same rule fired on all of them but the last.
+ * Leaves out refusals that no longer matter: all their nodes take part in one rewrite that fired (for regions: one
+ * region), or the same rule fired on all of them but the last. A rewrite that was refused still matters where a region
+ * holds its nodes: the work that it would have saved is done in the kernel.
  */
 export function withoutMoot(sites: readonly Site[]): Site[] {
-  const firedAt = new Map<string, { readonly name: string; readonly nodes: ReadonlySet<string> }[]>();
-  for (const { outcome, name, nodes } of sites) {
+  const firedAt = new Map<string, { readonly kind: Site["kind"]; readonly name: string; readonly nodes: ReadonlySet<string> }[]>();
+  for (const { outcome, kind, name, nodes } of sites) {
     if (outcome !== "fired") continue;
-    const fired = { name, nodes: new Set(nodes) };
+    const fired = { kind, name, nodes: new Set(nodes) };
     for (const n of fired.nodes) firedAt.set(n, [...(firedAt.get(n) ?? []), fired]);
   }
   const moot = (site: Site): boolean => (firedAt.get(site.nodes[0] ?? "") ?? []).some((fired) => {
+    if (fired.kind !== site.kind) return false;
     const left = site.nodes.filter((n) => !fired.nodes.has(n)).length;
     return left === 0 || (left === 1 && fired.name === site.name && !fired.nodes.has(site.nodes.at(-1) ?? ""));
   });
