@@ -105,14 +105,15 @@ export class Epilogue {
   private readonly values: readonly { readonly store: EpilogueStore; readonly expression: ElementExpression }[];
   private accesses: readonly Access[] = [];
   private readonly varying = new Map<Expr, boolean>();
-  private readonly looped: boolean;
+  /** Whether unrolling this over a tile would cost more code than looping costs time. */
+  readonly costly: boolean;
   private tileCopy: Buffer | undefined;
 
   constructor(b: KernelBuilder, spec: EpilogueSpec) {
     this.b = b;
     this.spec = spec;
     this.values = spec.stores.map((store) => ({ store, expression: new ElementExpression(store.value) }));
-    this.looped = spec.stores.reduce((n, s) => n + operationCost(s.value), 0) > unrolledCost;
+    this.costly = spec.stores.reduce((n, s) => n + operationCost(s.value), 0) > unrolledCost;
   }
 
   /** Declares the addresses that rows and columns start from. Everything outside the tile's axes must be bound here. */
@@ -138,7 +139,7 @@ export class Epilogue {
   store(into: Stmt[], tile: TileStore): void {
     const lanes = tile.accumulators[0]?.[0]?.type.lanes === 4 ? 4 : 1;
     const { columns } = tile;
-    if (typeof columns !== "number" || (this.looped && lanes === 4 && (tile.accumulators.length > 1 || (tile.accumulators[0]?.length ?? 0) > 1))) return this.storeLooped(into, tile);
+    if (typeof columns !== "number" || (this.costly && lanes === 4 && (tile.accumulators.length > 1 || (tile.accumulators[0]?.length ?? 0) > 1))) return this.storeLooped(into, tile);
     const pointers = this.accesses.map((a) => ({ ...a, pointer: this.b.letIndex(into, "p", plus(plus(a.base, times(tile.row, toIndex(a.rowBytes))), times(tile.column, toIndex(a.columnBytes)))) }));
     tile.accumulators.forEach((row, i) => {
       const rowPointers = new Map(pointers.map((a) => [a.key, { access: a, at: this.settled(into, moved({ pointer: a.pointer, offset: 0, laneBytes: a.columnBytes }, a.rowBytes, i)) }]));

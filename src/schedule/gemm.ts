@@ -12,6 +12,7 @@ import { plus, times, toIndex } from "./affine.ts";
 import { addressOf, bytesOf, type KernelBuilder } from "./builder.ts";
 import type { Epilogue } from "./epilogue.ts";
 import { dotProducts } from "./dots.ts";
+import { stripFor, type Strip } from "./strip.ts";
 import { accumulate, declareAccumulators, type BColumns, type TileKind } from "./tile.ts";
 
 /** A's rows, read where they lie. */
@@ -63,10 +64,11 @@ const blockBytes = 128 * 1024;
 /** Writes the loops. Whatever the operands' addresses depend on must be bound. */
 export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
   gemm.epilogue.begin(into);
-  const block = blockRows(gemm);
+  const strip = gemm.b.kind === "dots" ? undefined : stripFor(b, gemm.epilogue, gemm.kind.kind === "float" ? "float32" : "int32", gemm.columns, tileRows);
+  const block = Math.min(blockRows(gemm), strip?.rows ?? Infinity);
   const { rows } = gemm;
   if (gemm.a.kind === "direct" && !isSymbolic(rows) && rows <= block) {
-    emitBlock(b, into, gemm, gemm.a, constant(0, i32), rows, constant(rows, i32), rows);
+    emitBlock(b, into, { ...gemm, strip }, gemm.a, constant(0, i32), rows, constant(rows, i32), rows);
     return;
   }
   const gathered = gemm.a.kind === "gathered" ? gatherBuffer(b, gemm, gemm.a, block) : undefined;
@@ -75,7 +77,7 @@ export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
     const count = isSymbolic(rows) || rows % block !== 0 ? b.let(body, "count", min(constant(block, i32), sub(total, begin))) : constant(Math.min(block, rows), i32);
     const known = count.kind === "const" ? Number(count.value) : undefined;
     const a = gathered ? gathered(body, begin, count) : gemm.a.kind === "direct" ? { ...gemm.a, pointer: b.let(body, "rowsA", plus(gemm.a.pointer, times(begin, toIndex(gemm.a.rowBytes)))) } : undefined;
-    if (a) emitBlock(b, body, gemm, a, begin, known, count, rows);
+    if (a) emitBlock(b, body, { ...gemm, strip }, a, begin, known, count, rows);
   });
 }
 
@@ -100,8 +102,15 @@ function gatherBuffer(b: KernelBuilder, gemm: Gemm, a: GatheredRows, block: numb
   };
 }
 
+interface BlockGemm extends Gemm { readonly strip: Strip | undefined }
+
 /** A block of rows against all of B: panels outermost, so that each stays in the first-level cache. */
-function emitBlock(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, firstRow: Expr, known: number | undefined, count: Expr, rows: Dim): void {
+function emitBlock(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRows, firstRow: Expr, known: number | undefined, count: Expr, rows: Dim): void {
+  emitTiles(b, into, gemm, a, firstRow, known, count, rows);
+  gemm.strip?.finish(into, firstRow, count);
+}
+
+function emitTiles(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRows, firstRow: Expr, known: number | undefined, count: Expr, rows: Dim): void {
   if (gemm.b.kind === "dots") {
     const operand = gemm.b;
     b.loop(into, "m", 0, count, 1, rows, (m, body) => emitDots(b, body, gemm, a, operand, firstRow, m));
@@ -166,7 +175,7 @@ export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns
   cover(1, 1);
 }
 
-function emitTile(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, columns: PanelColumns | RowColumns, firstRow: Expr, m: Expr, rows: number, column: Expr, width: number, lanes: 1 | 4, valid: number | Expr): void {
+function emitTile(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRows, columns: PanelColumns | RowColumns, firstRow: Expr, m: Expr, rows: number, column: Expr, width: number, lanes: 1 | 4, valid: number | Expr): void {
   const accumulators = declareAccumulators(b, into, gemm.kind, { rows, columns: width, lanes });
   const start = plus(a.pointer, times(m, toIndex(a.rowBytes)));
   const rowBytes = a.rowBytes;
@@ -174,7 +183,8 @@ function emitTile(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, col
     ? { pointers: Array.from({ length: rows }, (_, i) => plus(start, times(constant(i, i32), toIndex(rowBytes)))), stepBytes: a.stepBytes }
     : { pointers: [start], rowBytes, stepBytes: a.stepBytes };
   accumulate(b, into, gemm.kind, accumulators, lanes, operand, columnsAt(columns, column, width, lanes), b.letIndex(into, "steps", toIndex(gemm.steps)));
-  gemm.epilogue.store(into, { row: plus(firstRow, m), column, columns: valid, accumulators });
+  if (gemm.strip) gemm.strip.keep(into, m, column, accumulators);
+  else gemm.epilogue.store(into, { row: plus(firstRow, m), column, columns: valid, accumulators });
 }
 
 /** One row against all columns: 4 dot products at a time, lanes along k. */
