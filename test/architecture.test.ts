@@ -40,7 +40,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   memory: ["core", "kernel"],
   backends: ["core", "kernel", "schedule", "memory"],
   artifact: ["core"],
-  compiler: ["core", "kernel", "graph", "ops", "rewrite", "rules", "onnx", "passes", "lower", "schedule", "memory", "backends", "artifact"],
+  compiler: ["core", "kernel", "graph", "reference", "ops", "rewrite", "rules", "onnx", "passes", "lower", "schedule", "memory", "backends", "artifact"],
   runtime: ["core", "artifact", "evaluate"],
   verify: ["compiler", "runtime", "reference", "core", "onnx", "ops", "rules", "artifact"],
   api: ["core", "compiler", "verify", "runtime", "onnx", "rewrite"],

@@ -11,8 +11,9 @@ import { attentionBlock } from "../schedule/attention.ts";
 import { rules as builtInRules } from "../rules/index.ts";
 import { findChains, nameChains, type ChainSite } from "./chains.ts";
 import { countAdded, countSteps, countWork, type CountedWork } from "./counts.ts";
-import { readCustomRules, type ChainRule } from "./custom-rules.ts";
+import { readCustomRules, type ChainRule, type GraphRule } from "./custom-rules.ts";
 import { fuse, type Fused } from "./fuse.ts";
+import { graphRuleOf } from "./graph-rules.ts";
 import { normalOptions, type CompileOptions } from "./options.ts";
 import { packageProgram } from "./package.ts";
 import { build } from "./pipeline.ts";
@@ -77,6 +78,8 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
   const fusion = options.enableFusion ?? true;
   const custom = options.customRules === undefined ? [] : readCustomRules(options.customRules);
   const chainRules = custom.filter((r): r is ChainRule => r.kind === "chain");
+  const graphRules = custom.filter((r): r is GraphRule => r.kind === "graph").map(graphRuleOf);
+  const rules = [...graphRules, ...builtInRules];
   const switches = new Switches(options.fusionSwitches ?? {});
   let nodeTypes: ReadonlyMap<string, string> = new Map();
   const read = (): Prepared => {
@@ -92,11 +95,11 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     return { ...model, ledger, nodesRead, chains, traffic: snapshotTraffic(model.graph) };
   };
   const fused = fuse(read, (m) => simplify(m.graph, m.ledger, { symbolic }), {
-    rules: builtInRules, switches, fusion, allowApproximate: options.allowApproximate ?? false,
+    rules, switches, fusion, allowApproximate: options.allowApproximate ?? false,
     ...(options.fuel === undefined ? {} : { fuel: options.fuel }), skip: options.skip ?? [], typeOf: (n) => nodeTypes.get(n),
   });
   const named = nameChains(fused.graph.chains, fused.regions, fused.sites);
-  const warnings = switches.unmatched(builtInRules).map((name) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` }));
+  const warnings = switches.unmatched(rules).map((name) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` }));
   return { ...fused, ...named, warnings };
 }
 
