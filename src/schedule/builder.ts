@@ -15,6 +15,8 @@ import { axisOf } from "../kernel/expr.ts";
 export interface ScheduleTarget {
   /** f32x4.relaxed_madd may be used: products and sums round once or twice. */
   readonly relaxedSimd: boolean;
+  /** 3x3 convolutions may be computed by F(4x4,3x3), whose rounding errors are larger. Default true. */
+  readonly winograd?: boolean;
 }
 
 /** What a schedule may ask about the program around a kernel. */

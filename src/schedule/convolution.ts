@@ -21,6 +21,7 @@ import { Epilogue } from "./epilogue.ts";
 import { columnsAt, forColumns, type PanelColumns } from "./gemm.ts";
 import { scheduleMatMul } from "./matmul.ts";
 import { blockOf, directRows, elementBytes, rowScratch, scratchChannels, type InputRows } from "./input-rows.ts";
+import { emitWinograd, suitsWinograd } from "./winograd.ts";
 import { accumulate, declareAccumulators, type BColumns, type TileKind } from "./tile.ts";
 
 /** Loops for a convolution of float32, or of 8-bit integers into int32; undefined where this part has none for it. */
@@ -35,6 +36,11 @@ export function scheduleConvolution(b: KernelBuilder, s: ConvStructure): Stmt | 
     if (body) return body;
   }
   const body: Stmt[] = [];
+  const [only] = problems;
+  if (only && problems.length === 1 && operands.kind.kind === "float" && suitsWinograd(b, s, only)) {
+    emitWinograd(b, body, s, only);
+    return { kind: "block", body };
+  }
   for (const p of problems) if (!emitProblem(b, body, s, p, operands)) return undefined;
   return { kind: "block", body };
 }
@@ -98,7 +104,7 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
   const direct = directRows(b, into, s, p, positions);
   const { outer } = p;
   const total = b.letIndex(into, "rows", toIndex(outer.count));
-  const rows = direct ? 1 : blockOf(s, p, kind);
+  const rows = blockOf(s, p, kind);
   const scratch = direct ? undefined : rowScratch(b, s, p, rows, kind);
   const perBlock = (first: Expr, count: Expr, source: InputRows, body: Stmt[]): void =>
     forColumns(b, body, columns, s.channel.extent, tileWidths(p.inner.count), (inner, column, width, lanes, valid) => {
@@ -107,12 +113,15 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
       b.loop(inner, "y", 0, count, 1, outer.count, (y, rowBody) =>
         emitRow(b, rowBody, { s, p, kind, positions, source, panel: { ...panel, pointer }, column, width, lanes, valid, y, row: plus(first, y) }));
     });
-  if (direct || !scratch) { if (direct) perBlock(constant(0, i32), total, direct, into); return; }
   b.loop(into, "block", 0, total, rows, outer.count, (first, body) => {
     const count = !isSymbolic(outer.count) && outer.count % rows === 0 ? constant(rows, i32) : b.let(body, "count", min(constant(rows, i32), sub(total, first)));
-    perBlock(first, count, scratch(body, first, count, positions), body);
+    const source = scratch ? scratch(body, first, count, positions) : direct && rowsFrom(b, body, direct, times(first, outer.stride));
+    if (source) perBlock(first, count, source, body);
   });
 }
+
+/** Input in place, from a row on. */
+const rowsFrom = (b: KernelBuilder, into: Stmt[], rows: InputRows, first: Expr): InputRows => ({ ...rows, pointer: b.let(into, "input", plus(rows.pointer, times(first, toIndex(rows.rowBytes)))) });
 
 /** A short row leaves registers for more columns. */
 const tileWidths = (count: Dim): readonly number[] => (count === 1 ? [32, 8] : count === 2 ? [16, 8] : [8]);
