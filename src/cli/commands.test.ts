@@ -1,0 +1,195 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { chain, convBnRelu } from "../../test/support/article-models.ts";
+import { modelBytes, type ModelSpec } from "../../test/support/model-spec.ts";
+import { readArtifact } from "../artifact/artifact.ts";
+import { readModel } from "../onnx/read.ts";
+import { operators } from "../ops/index.ts";
+import { atc } from "./atc-command.ts";
+import { atcOptions, plannedOptions, refusedOptions } from "./atc-options.ts";
+import { writeNpy } from "./npy.ts";
+import { onnxfuse } from "./onnxfuse-command.ts";
+
+let folder: string;
+let before: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "onnxfuse-cli-"));
+  before = process.cwd();
+  process.chdir(folder);
+});
+afterEach(() => {
+  process.chdir(before);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Done { readonly code: number; readonly out: string; readonly error: string }
+async function call(command: (console: { out(l: string): void; error(l: string): void }) => Promise<number>): Promise<Done> {
+  const out: string[] = [], error: string[] = [];
+  const code = await command({ out: (l) => out.push(l), error: (l) => error.push(l) });
+  return { code, out: out.join("\n"), error: error.join("\n") };
+}
+const runAtc = (line: string, environment: Record<string, string> = {}): Promise<Done> => call((c) => atc(line.split(" ").filter((w) => w !== ""), environment, c));
+const run = (line: string): Promise<Done> => call((c) => onnxfuse(line.split(" ").filter((w) => w !== ""), c));
+
+const small: ModelSpec = {
+  opset: 13, inputs: { x: { dtype: "float32", dims: ["N", 4] } }, outputs: { y: { dtype: "float32", dims: ["N", 4] } }, initializers: {},
+  nodes: [{ type: "Exp", name: "e", inputs: ["x"], outputs: ["t"] }, { type: "Relu", name: "r", inputs: ["t"], outputs: ["y"] }],
+};
+const write = (name: string, spec: ModelSpec): void => writeFileSync(join(folder, name), modelBytes(spec));
+
+describe("atc", () => {
+  it("compiles, with GE's console lines and fusion_result.json", async () => {
+    write("m.onnx", small);
+    const done = await runAtc("--model=m.onnx --framework=5 --output=m --soc_version=Ascend310P3 --log=info");
+    expect(done).toMatchObject({ code: 0, error: "" });
+    expect(done.out.split("\n")).toEqual([
+      "ATC start working now, please wait for a moment.", "[GE] Fusion: Exp + ReLU -> FusedElementwise", "[GE] Fused 2 nodes into 1", "[GE] Original graph: 2 nodes",
+      "[GE] After optimization: 1 nodes", "[GE] Fused 1 nodes", "[GE] Fusion details:", "[GE]   ElementWise: 1 times", "ATC run success, welcome to the next use.",
+    ]);
+    expect(JSON.parse(readFileSync("fusion_result.json", "utf8"))).toEqual({ session_and_graph_id_0_0: { graph_fusion: {}, ub_fusion: { FusedElementwise: { match_times: "1", effect_times: "1", repository_hit_times: "0" } } } });
+    expect(readdirSync(folder).sort()).toEqual(["fusion_result.json", "m.om", "m.onnx"]);
+    expect((await runAtc("--model m.onnx --output quiet --export_compile_stat=0")).out.split("\n")).toHaveLength(2);
+  });
+  it("records options without paths, and gives the same bytes under any output name", async () => {
+    write("m.onnx", small);
+    await runAtc("--model=m.onnx --output=a --log=info --input_shape=x:2,4");
+    await runAtc(`--model=${join(folder, "m.onnx")} --output=sub/b --input_shape=x:2,4`);
+    expect(readFileSync("a.om")).toEqual(readFileSync("sub/b.om"));
+    const { manifest } = readArtifact(readFileSync("a.om"));
+    expect(manifest.options).toEqual({ inputShapes: { x: [2, 4] }, target: "wasm" });
+    expect(manifest.inputs[0]?.dims).toEqual([2, 4]);
+    await runAtc("--model=m.onnx --output=c --dim=N=3 --strip=true");
+    expect(readArtifact(readFileSync("c.om")).manifest.inputs[0]?.dims).toEqual([3, 4]);
+    expect(readArtifact(readFileSync("c.om")).report()).toBeUndefined();
+  });
+  it("selects outputs", async () => {
+    write("m.onnx", small);
+    expect((await runAtc("--model=m.onnx --output=m --out_nodes=t")).code).toBe(0);
+    expect(readArtifact(readFileSync("m.om")).manifest.outputs.map((o) => o.name)).toEqual(["t"]);
+    expect((await runAtc("--model=m.onnx --output=n --out_nodes=nothing")).error).toMatch(/OF5001/);
+  });
+  it("writes ONNX, and graphs before and after", async () => {
+    write("m.onnx", convBnRelu("conv1d").spec);
+    expect((await runAtc("--model=m.onnx --output=m --emit=onnx")).code).toBe(0);
+    expect(readModel(readFileSync("m.onnx"), operators).graph.nodes.map((n) => n.op.type)).toEqual(["Conv", "Relu"]);
+    write("chain.onnx", chain("mul-add-relu"));
+    const saved = await runAtc("--model=chain.onnx --output=c", { GE_GRAPH_SAVE_PATH: "graphs" });
+    expect(saved.out).toMatch(/before\.onnx: 3 nodes\n.*after\.onnx: 1 nodes/);
+    expect(readdirSync("graphs").sort()).toEqual(["after.onnx", "before.onnx"]);
+  });
+  it("checks a model without compiling", async () => {
+    write("m.onnx", small);
+    expect((await runAtc("--mode=3 --model=m.onnx --framework=5 --check_report=r.json")).code).toBe(0);
+    expect(JSON.parse(readFileSync("r.json", "utf8"))).toMatchObject({ result: "success", total: 2, pass: 2, fail: 0, op: [{ name: "e", type: "Exp", result: "success", cause: [] }, { name: "r" }] });
+    write("bad.onnx", { ...small, nodes: [{ type: "Ex", name: "e", inputs: ["x"], outputs: ["t"] }, { type: "Foo", name: "f", inputs: ["t"], outputs: ["y"] }] });
+    const bad = await runAtc("--mode=3 --model=bad.onnx");
+    expect(bad.code).toBe(1);
+    expect(bad.error.split("\n")).toHaveLength(2);
+    expect(JSON.parse(readFileSync("check_result.json", "utf8"))).toMatchObject({ result: "failed", fail: 2, op: [{ name: "e", result: "failed" }, { name: "f" }] });
+  });
+  it("refuses what is wrong, with a code, and writes nothing", async () => {
+    write("m.onnx", small);
+    writeFileSync("cut.onnx", modelBytes(small).subarray(0, 40));
+    writeFileSync("switch.cfg", "A:onn\n");
+    writeFileSync("rules.json", '{"r": {"pattern": []}}');
+    const cases: readonly [string, RegExp][] = [
+      ["--modell=m.onnx", /OF1001.*--model\?/], ["m.onnx", /OF1001/], ["--model=m.onnx", /OF1002.*--output/], ["--output=m", /OF1002.*--model/], ["--model", /OF1002/],
+      ["--model=none.onnx --output=m", /OF1004/], ["--model=cut.onnx --output=m", /OF20/], ["--model=m.onnx --output=m --framework=3", /OF1002/],
+      ["--model=m.onnx --output=m --target=c", /OF1008/], ["--model=m.onnx --output=m --log=loud", /OF1002.*debug/], ["--model=m.onnx --output=m --input_shape=x:a", /OF1006/],
+      ["--model=m.onnx --output=m --input_shape=z:1", /OF2070/], ["--model=m.onnx --output=m --input_shape=x:1,5", /OF2071/], ["--model=m.onnx --output=m --fusion_switch_file=switch.cfg", /OF4010.*switch\.cfg:1/],
+      ["--model=m.onnx --output=m --fusion_rules=rules.json", /OF4021/], ["--model=m.onnx --output=m --mode=1", /OF1003/], ["--model=m.onnx --output=/proc/m", /OF1005/],
+    ];
+    for (const [line, error] of cases) {
+      const done = await runAtc(line);
+      expect(done.code, line).toBe(1);
+      expect(done.error, line).toMatch(error);
+      expect(done.out, line).toContain("ATC run failed, Please check the detail log");
+      expect(done.error, line).not.toMatch(/\n\s+at /);
+    }
+    expect((await runAtc("--model=m.onnx --output=m", { DUMP_GE_GRAPH: "1" })).error).toMatch(/OF1003/);
+    expect(existsSync("m.om")).toBe(false);
+  });
+  it("knows Huawei's options: later, or what to do instead", async () => {
+    for (const name of plannedOptions) expect((await runAtc(`--${name}=1`)).error, name).toMatch(/OF1003: .*not implemented/);
+    for (const name of Object.keys(refusedOptions)) expect((await runAtc(`--${name}=1`)).error, name).toMatch(/OF1007.*Hint: /);
+    const names = [...atcOptions.map((o) => o.name), ...plannedOptions, ...Object.keys(refusedOptions)];
+    expect(new Set(names).size).toBe(names.length);
+    const help = await runAtc("--help");
+    expect(help.code).toBe(0);
+    for (const o of atcOptions) expect(help.out).toContain(`--${o.name}`);
+  });
+  it("verifies when asked to", async () => {
+    write("m.onnx", convBnRelu("conv1d").spec);
+    expect((await runAtc("--model=m.onnx --output=m --verify=true --verify_budget=20")).code).toBe(0);
+    expect(existsSync("m.om")).toBe(true);
+  });
+});
+
+describe("onnxfuse", () => {
+  it("compiles and runs on files", async () => {
+    write("m.onnx", small);
+    const compiled = await run("compile m.onnx --dim N=2");
+    expect(compiled).toMatchObject({ code: 0, error: "" });
+    writeFileSync("x.npy", writeNpy({ dtype: "float32", dims: [2, 4], data: Float32Array.of(0, 0, 0, 0, -Infinity, 0, 0, 0) }));
+    const done = await run("run m.om --input x=x.npy --json --output-dir out");
+    expect(JSON.parse(done.out)).toEqual({ outputs: { y: { type: "float32", dims: [2, 4], data: [1, 1, 1, 1, 0, 1, 1, 1] } } });
+    expect(readdirSync("out")).toEqual(["y.npy"]);
+    writeFileSync("x.json", "[[0,0,0,0],[0,0,0,0]]");
+    expect((await run("run m.onnx --input x=x.json")).out).toMatch(/^y: float32 \[2, 4\] min 1/);
+    writeFileSync("x.bin", new Uint8Array(16));
+    expect((await run("run m.onnx --input x=x.bin --dim N=1")).out).toMatch(/\[1, 4\]/);
+    expect((await run("run m.onnx --input x=x.bin --dim N=2")).error).toMatch(/OF1014.*16 bytes.*32/);
+    const random = await run("run m.onnx");
+    expect(random.error).toMatch(/N was not given/);
+  });
+  it("times artifacts side by side", async () => {
+    write("m.onnx", small);
+    await run("compile m.onnx --output a.om");
+    await run("compile m.onnx --output b.om --no-fusion");
+    const done = await run("bench b.om a.om --iterations 3 --warmup 1 --dim N=5 --json");
+    const result = JSON.parse(done.out) as { artifacts: { artifact: string; min: number; median: number; p99: number }[] };
+    expect(result.artifacts.map((a) => a.artifact)).toEqual(["b.om", "a.om"]);
+    for (const a of result.artifacts) expect(a.min <= a.median && a.median <= a.p99).toBe(true);
+    expect((await run("bench a.om --iterations 2")).out).toMatch(/speed-up\na\.om/);
+  });
+  it("explains models and artifacts", async () => {
+    write("m.onnx", convBnRelu("conv1d").spec);
+    await run("compile m.onnx");
+    const [model, artifact] = [await run("explain m.onnx"), await run("explain m.om")];
+    expect(model.out).toContain("ConvBNReLU");
+    expect(artifact.out).toBe(model.out);
+    expect(JSON.parse((await run("explain m.onnx --json")).out)).toMatchObject({ nodes: { original: 3, compiled: 1 } });
+    expect((await run("explain m.onnx --disable ConvBNReLU")).out).toContain("[switched-off]");
+    await run("compile m.onnx --strip");
+    expect((await run("explain m.om")).error).toMatch(/OF6006/);
+  });
+  it("inspects artifacts", async () => {
+    write("m.onnx", { ...small, outputs: { y: { dtype: "int64", dims: [2, "M"] } }, nodes: [small.nodes[0] as ModelSpec["nodes"][0], { type: "NonZero", name: "n", inputs: ["t"], outputs: ["y"] }] });
+    await run("compile m.onnx");
+    const text = (await run("inspect m.om --steps --time --dim N=2")).out;
+    for (const part of ["manifest", "weights", "x: float32 [N, 4]", "Host operators: NonZero", "share", "(Exp)"]) expect(text).toContain(part);
+    expect(JSON.parse((await run("inspect m.om --json")).out)).toMatchObject({ hostOperators: ["NonZero"], manifest: { model: expect.any(String) as string } });
+    expect((await run("inspect m.onnx")).error).toMatch(/OF1012/);
+    writeFileSync("m.om", readFileSync("m.om").subarray(0, 100));
+    expect((await run("inspect m.om")).error).toMatch(/OF6002/);
+  });
+  it("compares results", async () => {
+    write("a.onnx", small);
+    write("b.onnx", { ...small, nodes: [small.nodes[0] as ModelSpec["nodes"][0], { type: "Neg", name: "n", inputs: ["t"], outputs: ["y"] }] });
+    expect(await run("compare a.onnx a.onnx --dim N=3")).toMatchObject({ code: 0, error: "" });
+    const different = await run("compare a.onnx b.onnx --dim N=3 --json");
+    expect(different.code).toBe(1);
+    expect(JSON.parse(different.out)).toMatchObject({ outputs: [{ name: "y", within: false, cosine: -1 }] });
+  });
+  it("refuses what is wrong, with the nearest name", async () => {
+    expect((await run("explian m.onnx")).error).toMatch(/OF1001.*'explain'/);
+    expect((await run("run m.onnx --imput x=y")).error).toMatch(/OF1001.*--input/);
+    expect((await run("run")).error).toMatch(/OF1001/);
+    expect((await run("bench m.om --iterations many")).error).toMatch(/OF1002|OF1004/);
+    expect((await run("")).code).toBe(1);
+    expect((await run("--help")).out).toContain("compile");
+    expect((await run("bench --help")).out).toContain("--iterations");
+  });
+});
