@@ -4,7 +4,7 @@ import { visitStmt } from "../kernel/traverse.ts";
 
 export type Fresh = (hint: string) => string;
 
-/** Gives `hint0`, `hint1` … leaving out the names that `body` declares. */
+/** Gives `hint0`, `hint1` … never a name twice, nor one that `body` declares. */
 export function freshNames(body: Stmt): Fresh {
   const taken = new Set<string>();
   visitStmt(body, (s) => { if (s.kind === "let") taken.add(s.name); });
@@ -13,6 +13,8 @@ export function freshNames(body: Stmt): Fresh {
     let n = next.get(hint) ?? 0;
     while (taken.has(`${hint}${n}`)) n++;
     next.set(hint, n + 1);
-    return `${hint}${n}`;
+    const name = `${hint}${n}`;
+    taken.add(name);
+    return name;
   };
 }

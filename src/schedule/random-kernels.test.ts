@@ -1,5 +1,5 @@
 import { describe, it } from "vitest";
-import { dimMul, symbol, type Dim } from "../core/dim.ts";
+import { dimEqual, dimMul, symbol, type Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import {
   add, and, axisOf, binary, cast, computeScalar, constant, dimExpr, div, eq, ge, i32, load, lt, max, min, mul, rem, reduce, scalarType, select, sub, unary,
@@ -8,6 +8,7 @@ import {
 import { buildLoops, type ElementStore } from "../kernel/hoist.ts";
 import { rowMajor, type Kernel, type Layout } from "../kernel/kernel.ts";
 import { ExprTable } from "../kernel/share.ts";
+import { inPlacePairs } from "../lower/in-place.ts";
 import { check } from "../../test/support/check-kernel.ts";
 import { randomFrom, type Random } from "../../test/support/random.ts";
 
@@ -51,12 +52,15 @@ class RandomKernel {
     });
     this.folds = this.reduced;
     const body = buildLoops(new ExprTable(), stores);
-    this.kernel = { name: `random_${seed}`, inputs: this.inputs, outputs: stores.map((s) => s.buffer), scratch: [], body };
+    const kernel = { name: `random_${seed}`, inputs: this.inputs, outputs: stores.map((s) => s.buffer), scratch: [], body };
+    this.kernel = { ...kernel, inPlace: inPlacePairs(kernel) };
   }
 
   /** Axes in any order of memory, sometimes with room between rows. */
   private layout(shape: readonly Dim[]): Layout {
     const { random } = this;
+    const common = [...this.layouts].find(([b]) => b.shape.length === shape.length && b.shape.every((d, i) => dimEqual(d, shape[i] ?? -1)))?.[1];
+    if (common && random() < 0.5) return common;
     const order = shape.map((_, d) => d);
     if (random() < 0.4) order.sort(() => random() - 0.5);
     const strides: Dim[] = shape.map(() => 1);

@@ -82,7 +82,16 @@ export function outputsOf(kernel: Kernel, run: KernelRun, memory: Uint8Array): n
   });
 }
 
-export /** Bytes that belong to outputs. */
+export /** The same run with an output in an input's memory, where their layouts agree. */
+function inPlaceOf(run: KernelRun, input: Buffer, output: Buffer): KernelRun | undefined {
+  const from = run.placements.get(input), to = run.placements.get(output), place = run.places.get(input);
+  const address = from && run.plan.addresses.get(from.storage);
+  if (!from || !to || !place || !address || from.layout.offset !== to.layout.offset) return undefined;
+  if (place.strides.some((s, d) => s !== run.places.get(output)?.strides[d])) return undefined;
+  return { ...run, places: new Map([...run.places, [output, place]]), plan: { ...run.plan, addresses: new Map([...run.plan.addresses, [to.storage, address]]) } };
+}
+
+/** Bytes that belong to outputs. */
 function outputBytes(kernel: Kernel, run: KernelRun): Uint8Array {
   const owned = new Uint8Array(run.bytes);
   for (const b of kernel.outputs) {
@@ -129,6 +138,10 @@ export function check(kernel: Kernel, setup: Setup = {}, tolerance = 0): Outcome
   const start = run.plan.tableAddress + 4 * run.plan.slots;
   const stray = compiled.findIndex((byte, i) => i >= start && owned[i] === 0 && byte !== memory[i]);
   expect(stray, `a stray write of\n${printKernel(scheduled)}`).toBe(-1);
+  for (const pair of kernel.inPlace ?? []) {
+    const shared = inPlaceOf(run, pair.input, pair.output);
+    if (shared) same(outputsOf(kernel, shared, runCompiled(legal, shared, memory).memory), outputsOf(kernel, run, compiled), true);
+  }
   let vectors = false, loops = 0;
   visitStmt(scheduled.body, (s) => { if (s.kind === "storeAt" && s.value.type.lanes > 1) vectors = true; if (s.kind === "for") loops++; });
   return { scheduled, vectors, loops };
