@@ -2,6 +2,8 @@
  * Element types of tensors, with their ONNX numbers and the typed array each is stored in.
  * float16 and bfloat16 are stored as their bits in a Uint16Array; bool as 0 or 1 in a Uint8Array.
  */
+import { fail } from "./diagnostic.ts";
+
 export type DType =
   | "float32" | "float64" | "float16" | "bfloat16"
   | "int8" | "int16" | "int32" | "int64"
@@ -51,8 +53,14 @@ export function dtypeFromOnnx(code: number): DType | undefined {
   return (Object.keys(dtypes) as DType[]).find((d) => dtypes[d].onnx === code);
 }
 
-/** Zero-filled storage for `length` elements. */
+/** Refuses a number of elements that no memory here holds, with OF3016. */
+export function checkElementCount(count: number, bytesEach: number): void {
+  if (!(count >= 0 && count * bytesEach <= 2 ** 32)) fail("OF3016", `a tensor of ${count} elements ${count < 0 ? "makes no sense" : "is too large"}`, { hint: "check the shapes and values that say its size" });
+}
+
+/** Zero-filled storage for `length` elements. Fails with OF3016 beyond 4 GiB. */
 export function allocate(dtype: DType, length: number): TypedArray {
+  checkElementCount(length, byteSize(dtype));
   switch (dtype) {
     case "float32": return new Float32Array(length);
     case "float64": return new Float64Array(length);

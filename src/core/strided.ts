@@ -1,9 +1,11 @@
 /** Walking tensors in memory: flat indices of strided and broadcast elements, in row-major order of what they make. */
 import { invariant } from "./assert.ts";
+import { checkElementCount } from "./dtype.ts";
 import { rowMajorStrides, sizeOf } from "./tensor.ts";
 
 /** Row-major over `dims`: offset + Σ index·stride. */
 export function stridedIndices(dims: readonly number[], strides: readonly number[], offset = 0): Int32Array {
+  checkElementCount(sizeOf(dims), 4);
   const out = new Int32Array(sizeOf(dims));
   const index = new Array<number>(dims.length).fill(0);
   let at = offset;

@@ -1,4 +1,5 @@
 /** Evaluation of operators that read and write at indices held in tensors. Negative indices count from the end. */
+import { fail } from "../core/diagnostic.ts";
 import { invariant } from "../core/assert.ts";
 import { isFloat } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
@@ -9,7 +10,7 @@ import { numberOf, stringOf } from "./read-attribute.ts";
 /** The index counted from the front, within [0, size). */
 function inBounds(index: number, size: number): number {
   const i = index < 0 ? index + size : index;
-  invariant(i >= 0 && i < size, `index ${index} of ${size}`);
+  if (!(i >= 0 && i < size)) fail("OF7014", `index ${index} lies outside an axis of ${size} elements`, { hint: "check the indices that are fed" });
   return i;
 }
 

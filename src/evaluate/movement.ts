@@ -1,4 +1,5 @@
 /** Evaluation of operators that move elements without computing. */
+import { fail } from "../core/diagnostic.ts";
 import { invariant } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { rowMajorStrides, sizeOf, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
@@ -57,7 +58,7 @@ export const Slice: Evaluate = (inputs) => {
   let offset = 0;
   axes.forEach((axis, i) => {
     const size = x.dims[axis] ?? 0, step = steps[i] ?? 1;
-    invariant(step !== 0, "Slice has a step");
+    if (step === 0) fail("OF7014", "Slice has a step of 0", { hint: "check the steps that are fed" });
     const bound = (v: number, least: number, most: number): number => Math.min(Math.max(v < 0 ? v + size : v, least), most);
     const start = step > 0 ? bound(starts[i] ?? 0, 0, size) : bound(starts[i] ?? 0, 0, size - 1);
     const end = step > 0 ? bound(ends[i] ?? 0, 0, size) : bound(ends[i] ?? 0, -1, size - 1);

@@ -1,6 +1,7 @@
 /** Evaluation of operators on shapes: those that read, set or make them. */
 import { invariant } from "../core/assert.ts";
-import { dtypeFromOnnx, isFloat } from "../core/dtype.ts";
+import { fail } from "../core/diagnostic.ts";
+import { byteSize, checkElementCount, dtypeFromOnnx, isFloat } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromBigInts, fromNumbers, sizeOf, toBigInts, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
 import { broadcastTo, copier, input, normalAxis, pick, wrapped } from "./map-elements.ts";
@@ -24,7 +25,7 @@ export const Reshape: Evaluate = (inputs, attributes) => {
   const known = sizeOf(dims.filter((d) => d !== -1));
   const total = sizeOf(data.dims);
   const shape = dims.map((d) => (d === -1 ? (known === 0 ? 0 : total / known) : d));
-  invariant(sizeOf(shape) === total, `[${data.dims}] reshapes to [${target}]`);
+  if (sizeOf(shape) !== total || !shape.every(Number.isInteger)) fail("OF7014", `[${data.dims.join(", ")}] does not reshape to [${target.join(", ")}]`, { hint: "check the shape that is fed" });
   return [withDims(data, shape)];
 };
 export const Flatten: Evaluate = (inputs, attributes) => {
@@ -51,6 +52,7 @@ export const Expand: Evaluate = (inputs) => {
 export const Tile: Evaluate = (inputs) => {
   const data = input(inputs, 0), repeats = integersOf(input(inputs, 1));
   const dims = data.dims.map((d, i) => d * (repeats[i] ?? 1));
+  checkElementCount(sizeOf(dims), byteSize(data.dtype));
   let sources = [0];
   data.dims.forEach((d, i) => { sources = sources.flatMap((s) => Array.from({ length: dims[i] ?? 0 }, (_, k) => s * d + (k % d))); });
   return [pick(data, dims, sources)];
@@ -67,11 +69,13 @@ export const Range: Evaluate = (inputs) => {
   if (isFloat(dtype)) {
     const [from, to, by] = [0, 1, 2].map((i) => toNumbers(input(inputs, i))[0] ?? 0) as [number, number, number];
     const count = Math.max(0, Math.ceil((to - from) / by));
+    checkElementCount(count, byteSize(dtype));
     return [fromNumbers(dtype, [count], Float64Array.from({ length: count }, (_, i) => from + i * by))];
   }
   const [from, to, by] = [0, 1, 2].map((i) => toBigInts(input(inputs, i))[0] ?? 0n) as [bigint, bigint, bigint];
-  invariant(by !== 0n, "Range has a step");
+  if (by === 0n) fail("OF7014", "Range has a step of 0", { hint: "check the values that are fed" });
   const span = to - from, count = span === 0n || span > 0n !== by > 0n ? 0 : Number((span + by - (by > 0n ? 1n : -1n)) / by);
+  checkElementCount(count, byteSize(dtype));
   return [wrapped(dtype, [count], Array.from({ length: count }, (_, i) => from + BigInt(i) * by))];
 };
 

@@ -4,7 +4,7 @@
  */
 import { invariant } from "../core/assert.ts";
 import { fail, type Place } from "../core/diagnostic.ts";
-import type { Dim } from "../core/dim.ts";
+import { formatDim, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "./graph.ts";
 import { named, type AttributeSpec, type Attributes, type AttributeValue, type OpDef, type TypeInfo } from "./op.ts";
@@ -19,7 +19,7 @@ export interface InferNodeOptions {
 /**
  * Output types of `op` on these inputs: `outputCount` of them (or more, where the operator always says more).
  * Fails with OF3001 (missing input), OF3002 (too many inputs), OF3003 (missing attribute), OF3004 (attribute of the
- * wrong kind), or with what the operator itself reports.
+ * wrong kind), OF3016 (a size that makes no sense), or with what the operator itself reports.
  */
 export function inferNode(op: OpDef, inputs: readonly (Value | undefined)[], attributes: Attributes, outputCount: number, options: InferNodeOptions): readonly TypeInfo[] {
   return inferTypes(op, inputs.map((v) => v && typeWithConstant(v)), attributes, outputCount, options);
@@ -36,6 +36,10 @@ export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[],
     fail: (code, message, hint) => fail(code, `${op.type}: ${message}`, { place, ...(hint === undefined ? {} : { hint }) }),
   });
   invariant(types.length >= outputCount, `${op.type} inferred ${types.length} outputs where ${outputCount} are used`);
+  for (const { shape } of types) {
+    const wrong = shape.find((d) => typeof d === "number" && !(d >= 0 && Number.isSafeInteger(d)));
+    if (wrong !== undefined) fail("OF3016", `${op.type}: its result would have the size ${formatDim(wrong)}`, { place, hint: "check the shapes and values that say its size" });
+  }
   return types.length > outputCount ? types.slice(0, outputCount) : types;
 }
 

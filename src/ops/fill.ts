@@ -33,6 +33,9 @@ export const ConstantOfShape = defineOp({
   lower: (_, { value }) => [() => (value ? constantOf(value) : constant(0, scalarType("f32")))],
 });
 
+/** Whether a result is small enough to follow its elements; more are not even made. */
+const isFew = (shape: readonly Dim[]): boolean => isStatic(shape) && shape.reduce((n, d) => n * d, 1) <= elementLimit;
+
 export const Expand = defineOp({
   type: "Expand", domain: "", since: 8, evaluate: evaluate.Expand,
   inputs: { input: "required", shape: "required" },
@@ -47,7 +50,7 @@ export const Expand = defineOp({
       if (!target) return typeof own === "number" && own !== 1 ? own : i < rank - wanted.length ? own : size;
       return broadcastDim(own, size) ?? context.fail("OF3011", `${formatShape(input.shape)} does not expand to ${formatShape(target)}`);
     });
-    return [typeWith(input.dtype, out, isStatic(out) ? movedElements(evaluate.Expand, [input, shape], [0], {}, 1)?.[0] : undefined)];
+    return [typeWith(input.dtype, out, isFew(out) ? movedElements(evaluate.Expand, [input, shape], [0], {}, 1)?.[0] : undefined)];
   },
   lowerable: ({ input, shape }) => input.dtype !== "string" && elementsOf(shape) !== undefined,
   lower: ({ input }, _, context) => {
@@ -65,7 +68,7 @@ export const Tile = defineOp({
     const counts = elementsOf(repeats);
     if (counts && counts.length !== input.shape.length) context.fail("OF3011", `repeats needs ${input.shape.length} elements, got ${counts.length}`);
     const shape = input.shape.map((d, i): Dim => (counts ? dimMul(d, counts[i] ?? 1) : context.fresh(`d${i}`)));
-    return [typeWith(input.dtype, shape, movedElements(evaluate.Tile, [input, repeats], [0], {}, 1)?.[0])];
+    return [typeWith(input.dtype, shape, isFew(shape) ? movedElements(evaluate.Tile, [input, repeats], [0], {}, 1)?.[0] : undefined)];
   },
   lowerable: ({ input, repeats }) => input.dtype !== "string" && elementsOf(repeats) !== undefined,
   lower: ({ input }, _, context) => {
