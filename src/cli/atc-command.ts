@@ -12,6 +12,7 @@ import { fusionResult } from "./fusion-result.ts";
 import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./fusion-switch-file.ts";
 import { parseInputShapes } from "./input-shapes.ts";
 import { errorLines, type Console } from "./main.ts";
+import { verificationLines } from "./verification-lines.ts";
 import { saveGraphs } from "./save-graphs.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -71,6 +72,7 @@ async function work(values: Values, environment: Environment, console: Console):
   const result = await compile(source, { ...options, verify: values["verify"] === "true", ...(values["verify_budget"] ? { verifyBudget: Number(values["verify_budget"]) } : {}) });
   logReport(result, values["log"] ?? "null", console);
   if (savePath) saveGraphs(source, options, savePath, console);
+  if (result.verification) for (const line of verificationLines(result.verification)) console.out(`[GE] ${line}`);
   writeFile(withExtension(output, ".om"), result.artifact);
   writeStatistics(result.report, values);
   if (values["display_model_info"] === "1") displayInfo(result, values, console);

@@ -122,7 +122,9 @@ describe("atc", () => {
   });
   it("verifies when asked to", async () => {
     write("m.onnx", convBnRelu("conv1d").spec);
-    expect((await runAtc("--model=m.onnx --output=m --verify=true --verify_budget=20")).code).toBe(0);
+    const done = await runAtc("--model=m.onnx --output=m --verify=true --verify_budget=20");
+    expect(done).toMatchObject({ code: 0, error: "" });
+    expect(done.out).toMatch(/\[GE\] Verified in 5 runs/);
     expect(existsSync("m.om")).toBe(true);
   });
 });

@@ -1,9 +1,10 @@
 /** `onnxfuse compile`: a model into an artifact, or into optimised ONNX. */
-import { compile, optimise, type Report } from "../../api/index.ts";
+import { compile, optimise, type Report, type Verification } from "../../api/index.ts";
 import { fail } from "../../core/diagnostic.ts";
 import { summaryLines } from "../../compiler/log-lines.ts";
 import { compileOptionsOf } from "../compile-options.ts";
 import { readModelFile, writeFile } from "../files.ts";
+import { verificationLines } from "../verification-lines.ts";
 import { formatBytes } from "../table.ts";
 import { jsonOption, modelOptions, type Command } from "./command.ts";
 
@@ -24,12 +25,12 @@ export const compileCommand: Command = {
     const source = readModelFile(model);
     const output = line.value("output") ?? model.replace(/\.onnx$/, "") + (emit === "om" ? ".om" : ".fused.onnx");
     const options = { ...compileOptionsOf(line), strip: line.has("strip") };
-    let bytes: Uint8Array, report: Report;
+    let bytes: Uint8Array, report: Report, verification: Verification | undefined;
     if (emit === "onnx") ({ model: bytes, report } = optimise(source, options));
-    else ({ artifact: bytes, report } = await compile(source, { ...options, verify: line.has("verify"), verifyBudget: line.count("verify-budget", 60) }));
+    else ({ artifact: bytes, report, verification } = await compile(source, { ...options, verify: line.has("verify"), verifyBudget: line.count("verify-budget", 60) }));
     writeFile(output, bytes);
-    if (line.has("json")) console.out(JSON.stringify({ output, bytes: bytes.length, report }));
-    else for (const text of [...summaryLines(report).map((l) => l.replace(/^\[GE\] /, "")), ...report.warnings.map((w) => `warning: ${w.message}`), `${output}: ${formatBytes(bytes.length)}`]) console.out(text);
+    if (line.has("json")) console.out(JSON.stringify({ output, bytes: bytes.length, report, ...(verification ? { verification } : {}) }));
+    else for (const text of [...summaryLines(report).map((l) => l.replace(/^\[GE\] /, "")), ...report.warnings.map((w) => `warning: ${w.message}`), ...(verification ? verificationLines(verification) : []), `${output}: ${formatBytes(bytes.length)}`]) console.out(text);
     return 0;
   },
 };
