@@ -31,7 +31,7 @@ export class WeightsSection {
     if (spec.kind === "copy") return { source: this.add(t) };
     const grows = packedLength(t.dims, spec) * elementBytes(t, spec) > bytesOf(t).length;
     const uniform = isUniform(bytesOf(t), byteSize(t.dtype));
-    if (grows && !uniform) return { source: this.add(t), pack: spec };
+    if (grows && (!uniform || spec.kind === "winograd")) return { source: this.add(t), pack: spec };
     const packed = packTensor(t, spec);
     return uniform && !isUniform(bytesOf(packed), byteSize(packed.dtype)) ? { source: this.add(t), pack: spec } : { source: this.add(packed) };
   }
@@ -60,6 +60,11 @@ const elementBytes = (t: Tensor, spec: PackSpec): number =>
 
 /** Whether all elements have the same bits. */
 function isUniform(bytes: Uint8Array, element: number): boolean {
+  if (element === 4 && bytes.byteOffset % 4 === 0) {
+    const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+    const [first] = words;
+    return words.length > 1 && words.every((w) => w === first);
+  }
   for (let i = element; i < bytes.length; i++) if (bytes[i] !== bytes[i - element]) return false;
   return bytes.length > element;
 }
