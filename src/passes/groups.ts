@@ -6,6 +6,9 @@ import { invariant, present } from "../core/assert.ts";
 import { captures, subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
 import { storedValues } from "./region-of.ts";
 
+/** Nodes that may share a kernel: expressions nest as deep as chains are long, and what walks them recurses. */
+export const largestGroup = 128;
+
 export interface Group {
   /** Grows with every change, so that what was tried on a group can be remembered. */
   version: number;

@@ -7,7 +7,7 @@ import { shapeEqual } from "../core/dim.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { refuse } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
-import { storesOf, type Group, type Groups } from "./groups.ts";
+import { largestGroup, storesOf, type Group, type Groups } from "./groups.ts";
 import type { PartitionContext } from "./partition-context.ts";
 
 /** A kernel stores at most this many values of one accumulator. */
@@ -47,6 +47,7 @@ function whyNot(group: Group, node: Node, groups: Groups, context: PartitionCont
   const interior = node.inputs.filter((v): v is Value => v !== undefined && groups.producer(v) === group);
   if (interior.some((v) => !shapeEqual(v.type.shape, shape))) return refuse("shape-grows", `'${interior[0]?.name}' is broadcast`, "broadcast after the chain");
   if (groups.pathBetween([group], [own])) return refuse("residual-cycle", `another input of '${node.name}' is computed from this result`, "none: it has to wait");
+  if (group.nodes.size >= largestGroup) return refuse("group-full", `${largestGroup} nodes share the kernel already`, "none: the rest of the chain gets a kernel of its own");
   const stores = storesOf([...group.nodes, node]);
   if (stores.length > storeLimit) return refuse("interior-value-used", `${stores.length} values would have to be stored, '${stores[0]?.name}' is used elsewhere`, "use fewer intermediate values outside the chain");
   return context.switchedOff([...group.nodes, node], group.anchor);

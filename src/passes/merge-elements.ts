@@ -9,7 +9,7 @@ import { byteSize } from "../core/dtype.ts";
 import { elementWork, estimate, type ElementWork } from "../graph/element-loops.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { concatenationOf } from "../graph/view.ts";
-import { storesOf, type Group, type Groups } from "./groups.ts";
+import { largestGroup, storesOf, type Group, type Groups } from "./groups.ts";
 import type { PartitionContext } from "./partition-context.ts";
 
 /** Operations that one kernel call is worth. */
@@ -109,6 +109,7 @@ class Merger {
 
   #allowed(c: Candidate): boolean {
     const parts = [c.from, ...c.views, c.to];
+    if (parts.reduce((n, g) => n + g.nodes.size, 0) > largestGroup) return false;
     if (this.#groups.pathBetween([c.from], [c.to, ...c.views]) || this.#groups.pathBetween([c.to], [c.from])) return false;
     if ([...c.from.nodes].some((n) => concatenationOf(n))) return false;
     const nodes = this.#groups.ordered(parts.flatMap((g) => [...g.nodes]));
