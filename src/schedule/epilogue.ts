@@ -7,7 +7,7 @@
 import { present } from "../core/assert.ts";
 import { dimEqual, dimMul, type Dim } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
-import { add, axisOf, binary, constant, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
+import { add, axisOf, binary, constant, i32, type Axis, type Buffer, type Expr, type Type } from "../kernel/expr.ts";
 import type { Layout } from "../kernel/kernel.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import type { EpilogueStore } from "../kernel/structure.ts";
@@ -45,6 +45,8 @@ export interface TileStore {
 
 /** Unrolling a tile's epilogue beyond this many operations a vector costs more code than looping costs time. */
 const unrolledCost = 12;
+/** Costly epilogues are unrolled over so many columns of a row. */
+const unrolledColumns = 8;
 
 /** Every load and store of an epilogue. */
 export function epilogueAccesses(stores: readonly EpilogueStore[]): { readonly key: Load | EpilogueStore; readonly buffer: Buffer; readonly indices: readonly Expr[] }[] {
@@ -167,9 +169,19 @@ export class Epilogue {
     this.b.loop(into, "i", 0, constant(tile.accumulators.length, i32), 1, tile.accumulators.length, (i, body) => {
       const row = this.b.let(body, "row", plus(tile.row, i));
       const from = this.b.let(body, "from", add(start, times(i, width * 4)));
+      if (typeof tile.columns === "number" && tile.columns <= unrolledColumns) return this.storeVectors(body, row, tile.column, tile.columns, from, dtype, type);
       this.columns(body, row, tile.column, whole, columns, width, (inner, j, lanes) =>
         this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, lanes === 4 ? type : { scalar: type.scalar, lanes: 1 })));
     });
+  }
+
+  /** A row of few columns, whose accumulators lie at `from`: its vectors one after the other, which overlap better than a loop. */
+  private storeVectors(into: Stmt[], row: Expr, column: Expr, columns: number, from: Expr, dtype: DType, type: Type): void {
+    const starts = new Map(this.accesses.map((a) => [a.key, { laneBytes: a.columnBytes, offset: 0, pointer: this.b.letIndex(into, "p", plus(plus(a.base, times(row, toIndex(a.rowBytes))), times(column, toIndex(a.columnBytes)))) }]));
+    for (let j = 0; j < columns; j += 4) {
+      const acc = this.b.let(into, "acc", loadAt(from, j * 4, dtype, type));
+      this.element(into, row, plus(column, j), acc, Math.min(4, columns - j), (key) => { const p = starts.get(key); return p && moved(p, p.laneBytes, j); });
+    }
   }
 
   /** Applies the epilogue to `count` columns of a row whose accumulators lie one after the other at `from`. */
