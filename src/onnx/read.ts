@@ -4,7 +4,7 @@
  * producers come first.
  */
 import { present } from "../core/assert.ts";
-import { fail } from "../core/diagnostic.ts";
+import { fail, nearestName } from "../core/diagnostic.ts";
 import { dimEqual, formatShape, isSymbolic, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "../graph/graph.ts";
@@ -19,7 +19,7 @@ import { nameNodes } from "./order.ts";
 import { readInitializers, Scope, valueOf, type Body, type ReadState } from "./reading.ts";
 import type { GraphProto, ModelProto, ValueInfoProto } from "./schema/onnx_pb.ts";
 import { Symbols } from "./symbols.ts";
-import { readTensor } from "./tensor-proto.ts";
+import { readDType, readTensor } from "./tensor-proto.ts";
 import { readType, type DeclaredType } from "./type-proto.ts";
 
 export type ModelSource = Uint8Array | { readonly model: Uint8Array; readonly externalData?: ExternalData };
@@ -69,6 +69,7 @@ function readUnder(proto: ModelProto & { graph: GraphProto }, { nodes, operators
   readInitializers(proto.graph, body, state);
   readNodes(nameNodes(proto.graph.node), body, state);
   graph.setOutputs(readOutputs(proto.graph, body, state));
+  checkDims(options.dims ?? {}, state.symbols);
   return { graph, info: infoOf(proto, nodes, state) };
 }
 
@@ -77,12 +78,12 @@ const namesOf = (graph: GraphProto): ReadonlySet<string> =>
 
 /** Symbols with the sizes that the options give them, by name or through shapes of inputs. */
 function inputSymbols(proto: ModelProto & { graph: GraphProto }, options: ReadOptions): Symbols {
-  const values: Record<string, number> = {};
+  const values = new Map<string, number>();
   const bind = (name: string, size: number, from: string): void => {
     if (!Number.isSafeInteger(size) || size < 0) fail("OF2071", `${size} is not a size for '${name}'`, { place: { field: from } });
-    const other = values[name];
+    const other = values.get(name);
     if (other !== undefined && other !== size) fail("OF2071", `'${name}' is given two sizes, ${other} and ${size}`, { place: { field: from } });
-    values[name] = size;
+    values.set(name, size);
   };
   for (const [name, size] of Object.entries(options.dims ?? {})) bind(name, size, "dims");
   for (const [name, shape] of Object.entries(options.inputShapes ?? {})) {
@@ -123,8 +124,11 @@ function storedShape(input: ValueInfoProto, declared: DeclaredType, stored: Tens
   return shape;
 }
 
+const givenFor = (name: string, { inputShapes }: ReadOptions): readonly (number | undefined)[] | undefined =>
+  inputShapes && Object.hasOwn(inputShapes, name) ? inputShapes[name] : undefined;
+
 function givenShape(input: ValueInfoProto, declared: DeclaredType, state: ReadState, options: ReadOptions): readonly Dim[] {
-  const given = options.inputShapes?.[input.name]?.map((size, axis) => size ?? declared.shape?.[axis] ?? state.symbols.fresh(`${input.name}_${axis}`));
+  const given = givenFor(input.name, options)?.map((size, axis) => size ?? declared.shape?.[axis] ?? state.symbols.fresh(`${input.name}_${axis}`));
   if (!given) return declared.shape ?? fail("OF2031", `input '${input.name}' is declared without a shape`, { place: { value: input.name }, hint: "give its shape when compiling" });
   declared.shape?.forEach((d, axis) => {
     if (!isSymbolic(d) && !dimEqual(d, given[axis] ?? 0)) fail("OF2071", `input '${input.name}' is declared ${formatShape(declared.shape ?? [])}, not ${formatShape(given)}`, { place: { value: input.name, field: "inputShapes" } });
@@ -132,13 +136,36 @@ function givenShape(input: ValueInfoProto, declared: DeclaredType, state: ReadSt
   return given;
 }
 
+/** Refuses sizes for dimensions that the model does not have. */
+function checkDims(dims: Readonly<Record<string, number>>, symbols: Symbols): void {
+  for (const name of Object.keys(dims)) {
+    if (symbols.asked.has(name)) continue;
+    const near = nearestName(name, symbols.asked);
+    fail("OF2072", `the model has no named dimension '${name}'`, { place: { field: "dims" }, hint: near !== undefined ? `did you mean '${near}'?` : symbols.asked.size ? `its dimensions are ${[...symbols.asked].slice(0, 10).join(", ")}` : "all its sizes are fixed" });
+  }
+}
+
+/** What a file declares of a result must be true: its dtype, and as a warning its shape. */
+function checkDeclared(info: ValueInfoProto, value: Value, state: ReadState): void {
+  const type = info.type?.value.case === "tensorType" ? info.type.value.value : undefined;
+  if (!type) return;
+  const { dtype, shape } = value.type;
+  const declared = type.elemType === 0 ? dtype : readDType(type.elemType, { value: info.name });
+  if (declared !== dtype) fail("OF2033", `output '${info.name}' is declared ${declared}, but is computed as ${dtype}`, { place: { value: info.name } });
+  const sizes = type.shape?.dim.map((d) => (d.value.case === "dimValue" && d.value.value > 0n ? Number(d.value.value) : undefined));
+  const differs = sizes && (sizes.length !== shape.length || sizes.some((d, i) => d !== undefined && !isSymbolic(shape[i] ?? d) && d !== shape[i]));
+  if (differs) state.warnings.push({ code: "OF2034", message: `output '${info.name}' is declared [${sizes.map((d) => d ?? "?").join(", ")}], but is computed as ${formatShape(shape)}`, place: { value: info.name } });
+}
+
 /** The graph's results under the names the file declares; a value that already has another name is passed on by an Identity. */
 function readOutputs(proto: GraphProto, body: Body, state: ReadState): Value[] {
   const seen = new Set<string>();
-  return proto.output.map(({ name }) => {
+  return proto.output.map((info) => {
+    const { name } = info;
     if (seen.has(name)) fail("OF2021", `'${name}' is an output twice`, { place: { value: name } });
     seen.add(name);
     const value = valueOf(name, body, "the graph's outputs");
+    checkDeclared(info, value, state);
     if (value.name === name) return value;
     const identity = present(state.operators.operator("Identity", ""), "the operator Identity");
     const node = body.graph.insert({ op: identity, inputs: [value], outputs: [value.type], outputNames: [name], name: `${name}_Identity`, origins: value.producer?.node.origins ?? [name] });

@@ -7,18 +7,24 @@ import { symbol, type Dim } from "../core/dim.ts";
 export class Symbols {
   readonly #byModelName = new Map<string, string>();
   readonly #used = new Set<string>();
+  readonly #asked = new Set<string>();
   readonly #values: ReadonlyMap<string, number>;
 
   /** `values` fixes symbols, by the model's name for them. */
-  constructor(values: Readonly<Record<string, number>> = {}) { this.#values = new Map(Object.entries(values)); }
+  constructor(values: ReadonlyMap<string, number> = new Map()) { this.#values = values; }
+
+  /** Names under which sizes were asked for: the model's own, and ours for those it leaves unnamed. */
+  get asked(): ReadonlySet<string> { return this.#asked; }
 
   /** The size the model calls `name`: the same each time. */
   named(name: string): Dim {
+    this.#asked.add(name);
     const fixed = this.#values.get(name);
     if (fixed !== undefined) return fixed;
     const known = this.#byModelName.get(name);
     if (known !== undefined) return symbol(known);
     const own = this.#unique(name);
+    this.#asked.add(own);
     this.#byModelName.set(name, own);
     return this.#values.get(own) ?? symbol(own);
   }
@@ -26,6 +32,7 @@ export class Symbols {
   /** A symbol never given before. */
   fresh(hint: string): Dim {
     const own = this.#unique(hint);
+    this.#asked.add(own);
     return this.#values.get(own) ?? symbol(own);
   }
 
