@@ -13,6 +13,8 @@ import { addressOf, loadAt, type KernelBuilder } from "./builder.ts";
 import type { ConvProblem, SpatialDim } from "./conv-problem.ts";
 import { Epilogue } from "./epilogue.ts";
 import { isDistance } from "./runs.ts";
+import { stripFor, type Strip } from "./strip.ts";
+import type { Accumulators } from "./tile.ts";
 
 /** Loops over channels as lanes; undefined where the input's channels are not together or the weights not constant. */
 export function scheduleDepthwise(b: KernelBuilder, s: ConvStructure, problems: readonly ConvProblem[]): Stmt | undefined {
@@ -29,6 +31,7 @@ interface Plane {
   readonly rowBytes: Dim;
   readonly weights: Expr;
   readonly epilogue: Epilogue;
+  readonly strip: Strip | undefined;
   /** Address of input position −pad of the row that kernel row 0 reads. */
   readonly row: Expr;
   /** Kernel rows inside the input. */
@@ -60,7 +63,8 @@ function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
       const top = b.let(body, "top", plus(times(y, p.outer.stride), times(toIndex(p.outer.pad), -1)));
       const row = b.let(body, "row", plus(plus(image, mul(top, toIndex(rowBytes))), times(times(toIndex(p.inner.pad), -1), positionBytes)));
       const [firstRow, endRow] = insideTaps(b, body, p.outer, top);
-      emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, row, firstRow, endRow });
+      const strip = stripFor(b, epilogue, "float32", channels, 4);
+      emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, strip, row, firstRow, endRow });
     });
   });
   return true;
@@ -157,8 +161,15 @@ function emitTile(b: KernelBuilder, into: Stmt[], plane: Plane, x: Expr, width: 
       advance(row, pointer, dimMul(plane.rowBytes, outer.dilation));
       advance(row, weights, inner.taps * channels * 4);
     });
-    plane.epilogue.store(body, { row: x, column: c, columns: lanes, accumulators: sums.map((acc) => [acc]) });
+    keep(body, plane, x, c, lanes, sums.map((acc) => [acc]));
   });
+  plane.strip?.finish(into, x, constant(width, i32));
+}
+
+/** Finished sums of the positions from `x` on and the channels from `c` on. */
+function keep(into: Stmt[], plane: Plane, x: Expr, c: Expr, columns: number, accumulators: Accumulators): void {
+  if (plane.strip) plane.strip.keep(into, constant(0, i32), c, accumulators);
+  else plane.epilogue.store(into, { row: x, column: c, columns, accumulators });
 }
 
 /** One position with the taps [first, end) of the inner dimension. */
@@ -183,8 +194,9 @@ function emitChannels(b: KernelBuilder, into: Stmt[], plane: Plane, x: Expr, [fi
       advance(row, pointer, rowStep);
       advance(row, weights, inner.taps * channels * 4);
     });
-    plane.epilogue.store(body, { row: x, column: c, columns: vectors * lanes, accumulators: [sums] });
+    keep(body, plane, x, c, vectors * lanes, [sums]);
   });
+  plane.strip?.finish(into, x, constant(1, i32));
 }
 
 function advance(into: Stmt[], pointer: Expr, by: Dim): void {
