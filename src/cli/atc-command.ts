@@ -1,5 +1,5 @@
 /** What `atc` does: compiles or checks a model as its options say, and writes what they ask for. */
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { DiagnosticError, fail } from "../core/diagnostic.ts";
 import { compile, optimise, type CompileOptions, type CompileResult } from "../api/index.ts";
 import { fusionLines, refusalLines, summaryLines } from "../compiler/log-lines.ts";
@@ -7,13 +7,15 @@ import { parseOptions, type Values } from "./arguments.ts";
 import { atcOptions, plannedModes, plannedOptions, plannedVariables, refusedOptions } from "./atc-options.ts";
 import { checkModel } from "./check-model.ts";
 import { parseDims } from "./dims.ts";
-import { readModelFile, readText, writeFile, writeJson } from "./files.ts";
+import { jsonText, readModelFile, readText, writeFiles, writeJson, type OutputFile } from "./files.ts";
 import { fusionResult } from "./fusion-result.ts";
 import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./fusion-switch-file.ts";
+import { checkGears } from "./gears.ts";
 import { parseInputShapes } from "./input-shapes.ts";
 import { errorLines, type Console } from "./main.ts";
 import { verificationLines } from "./verification-lines.ts";
-import { saveGraphs } from "./save-graphs.ts";
+import { parseOutputTypes } from "./output-types.ts";
+import { savedGraphs } from "./save-graphs.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -58,32 +60,45 @@ async function work(values: Values, environment: Environment, console: Console):
     if (failed) throw new DiagnosticError(failed);
     return;
   }
-  const output = values["output"] ?? fail("OF1002", "--output is missing", { hint: "give where to write, --output=model" });
+  const output = outputPath(values);
+  const budget = values["verify_budget"];
+  if (budget !== undefined && !/^\d+(\.\d+)?$/.test(budget)) fail("OF1002", `--verify_budget=${budget} is not a number of seconds`);
   const options = compileOptions(values, environment);
   const savePath = environment["GE_GRAPH_SAVE_PATH"];
+  const saved = savePath ? savedGraphs(source, options, savePath) : { files: [], lines: [] };
+  const write = (file: OutputFile, report: CompileResult["report"]): void => {
+    writeFiles([...saved.files, file, ...statistics(report, values)]);
+    for (const line of saved.lines) console.out(line);
+  };
   if (values["emit"] === "onnx") {
     const { model: bytes, report, typeOf } = optimise(source, options);
     logReport({ report, typeOf }, values["log"] ?? "null", console);
-    if (savePath) saveGraphs(source, options, savePath, console);
-    writeFile(withExtension(output, ".onnx"), bytes);
-    writeStatistics(report, values);
+    write({ path: withExtension(output, ".onnx"), content: bytes }, report);
     return;
   }
-  const result = await compile(source, { ...options, verify: values["verify"] === "true", ...(values["verify_budget"] ? { verifyBudget: Number(values["verify_budget"]) } : {}) });
+  const result = await compile(source, { ...options, verify: values["verify"] === "true", ...(budget === undefined ? {} : { verifyBudget: Number(budget) }) });
   logReport(result, values["log"] ?? "null", console);
-  if (savePath) saveGraphs(source, options, savePath, console);
   if (result.verification) for (const line of verificationLines(result.verification)) console.out(`[GE] ${line}`);
-  writeFile(withExtension(output, ".om"), result.artifact);
-  writeStatistics(result.report, values);
+  write({ path: withExtension(output, ".om"), content: result.artifact }, result.report);
   if (values["display_model_info"] === "1") displayInfo(result, values, console);
+}
+
+/** `--output`, which must name a file. */
+function outputPath(values: Values): string {
+  const output = values["output"] ?? "";
+  if (output === "") fail("OF1002", "--output is missing", { hint: "give where to write, --output=model" });
+  if (/[\\/]$/.test(output) || [".", ".."].includes(basename(output))) fail("OF1002", `--output=${output} names a folder`, { place: { field: "output" }, hint: `add the file's name, --output=${join(output, "model")}` });
+  return output;
 }
 
 function compileOptions(values: Values, environment: Environment): CompileOptions {
   const file = values["fusion_switch_file"];
   const fromFile = file === undefined ? {} : parseSwitchFile(readText(file, "the switch file"), file);
   const rules = values["fusion_rules"];
+  const inputShapes = parseInputShapes(values["input_shape"] ?? "", "input_shape");
+  checkGears(values, inputShapes);
   return {
-    inputShapes: parseInputShapes(values["input_shape"] ?? "", "input_shape"), dims: parseDims([values["dim"] ?? ""]),
+    inputShapes, dims: parseDims([values["dim"] ?? ""]),
     enableFusion: values["enable_fusion"] !== "false",
     freezeInitializers: values["freeze_initializers"] === "true",
     allowApproximate: values["allow_approximate"] === "true",
@@ -91,6 +106,8 @@ function compileOptions(values: Values, environment: Environment): CompileOption
     strip: values["strip"] === "true",
     fusionSwitches: joinSwitches(fromFile, switchesFromEnvironment(environment)),
     ...(rules === undefined ? {} : { customRules: readText(rules, "the fusion rules") }),
+    ...(values["output_type"] === undefined ? {} : { outputTypes: parseOutputTypes(values["output_type"]) }),
+    ...(values["soc_version"] === undefined ? {} : { socVersion: values["soc_version"] }),
     ...(values["out_nodes"] === undefined ? {} : { outputs: values["out_nodes"].split(";").filter((n) => n !== "") }),
   };
 }
@@ -104,8 +121,8 @@ function logReport({ report, typeOf }: Pick<CompileResult, "report" | "typeOf">,
   if (level === "debug") for (const line of refusalLines(report)) console.out(line);
 }
 
-function writeStatistics(report: CompileResult["report"], values: Values): void {
-  if ((values["export_compile_stat"] ?? "1") !== "0") writeJson(join(".", "fusion_result.json"), fusionResult(report));
+function statistics(report: CompileResult["report"], values: Values): OutputFile[] {
+  return values["export_compile_stat"] === "0" ? [] : [{ path: "fusion_result.json", content: jsonText(fusionResult(report)) }];
 }
 
 function displayInfo({ artifact, report }: CompileResult, values: Values, console: Console): void {

@@ -30,6 +30,10 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "allow_approximate", value: "<bool>", doc: "allows rewrites that are right only for finite values, or approximate", choices: ["true", "false"] },
   { name: "freeze_initializers", value: "<bool>", doc: "makes initializers that are inputs too constant", choices: ["true", "false"] },
   { name: "out_nodes", value: "<names>", doc: '"node:0;value": values to give as outputs' },
+  { name: "output_type", value: "<types>", doc: 'FP32, FP16, UINT8, INT8 …, or "y:FP16;z:UINT8": casts outputs' },
+  { name: "dynamic_batch_size", value: "<sizes>", doc: '"1,2,4": checked; one artifact serves every size that --input_shape leaves open' },
+  { name: "dynamic_image_size", value: "<sizes>", doc: '"224,224;448,448": as dynamic_batch_size' },
+  { name: "dynamic_dims", value: "<sizes>", doc: '"1,128;4,256": as dynamic_batch_size' },
   { name: "export_compile_stat", value: "<number>", doc: "0 does not write fusion_result.json; 1, 2 do (default 1)", choices: ["0", "1", "2"] },
   { name: "check_report", value: "<file>", doc: "where --mode=3 writes (default check_result.json)" },
   { name: "display_model_info", value: "<number>", doc: "1 prints sizes after compiling", choices: ["0", "1"] },
@@ -42,7 +46,7 @@ export const atcOptions: readonly OptionSpec[] = [
 /** Options that a later release brings. */
 export const plannedOptions: readonly string[] = [
   "optimization_switch", "oo_level", "oo_constant_folding", "oo_dead_code_elimination", "precision_mode", "precision_mode_v2",
-  "keep_dtype", "modify_mixlist", "output_type", "dynamic_batch_size", "dynamic_image_size", "dynamic_dims", "debug_dir", "external_weight", "dump_mode",
+  "keep_dtype", "modify_mixlist", "debug_dir", "external_weight", "dump_mode",
 ];
 export const plannedModes: readonly string[] = ["1", "6"];
 /** Environment variables that a later release heeds. */

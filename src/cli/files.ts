@@ -1,7 +1,7 @@
 /** Files as commands read and write them: results appear whole or not at all. */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import { fail } from "../core/diagnostic.ts";
+import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve, sep } from "node:path";
+import { DiagnosticError, fail } from "../core/diagnostic.ts";
 
 const reasonOf = (e: unknown): string => {
   const code = (e as NodeJS.ErrnoException).code;
@@ -10,7 +10,10 @@ const reasonOf = (e: unknown): string => {
     case "EISDIR": return "it is a folder";
     case "EACCES": case "EPERM": return "it may not be accessed";
     case "ENOTDIR": return "its path leads through a file";
-    case "ENOSPC": return "there is no room left";
+    case "ENOSPC": case "EDQUOT": return "there is no room left";
+    case "EFBIG": return "it grows too large";
+    case "EROFS": return "the file system is read-only";
+    case "ENAMETOOLONG": return "its name is too long";
     default: return e instanceof Error ? e.message : String(e);
   }
 };
@@ -26,33 +29,76 @@ export function readBytes(path: string, what: string): Uint8Array {
 
 export const readText = (path: string, what: string): string => new TextDecoder().decode(readBytes(path, what));
 
-/** A model with access to the external data beside it. */
+/**
+ * A model with access to the external data beside it. Links are followed as long as they stay beside the model, or
+ * beside the file that the model's own name is a link to (as in a cache of downloads); else OF2014.
+ */
 export function readModelFile(path: string): { model: Uint8Array; externalData: (location: string) => Uint8Array | undefined } {
+  const model = readBytes(path, "the model");
   const folder = dirname(resolve(path));
+  const allowed = [realpathSync(folder), dirname(realpathSync(path))];
   return {
-    model: readBytes(path, "the model"),
+    model,
     externalData: (location) => {
+      const file = join(folder, location);
       try {
-        return readFileSync(join(folder, location));
+        const real = realpathSync(file);
+        if (!allowed.some((a) => real.startsWith(a.endsWith(sep) ? a : a + sep))) fail("OF2014", `external data '${location}' is a link that leads outside the model's folder`, { place: { file }, hint: "external data must lie beside the model, under a relative path" });
+        return readFileSync(real);
       } catch (e) {
+        if (e instanceof DiagnosticError) throw e;
         if ((e as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-        return fail("OF1004", `cannot read external data: ${reasonOf(e)}`, { place: { file: join(folder, location) } });
+        return fail("OF1004", `cannot read external data: ${reasonOf(e)}`, { place: { file } });
       }
     },
   };
 }
 
-/** Writes a file beside its final name and renames it. Fails with OF1005. */
-export function writeFile(path: string, content: Uint8Array | string): void {
-  const temporary = `${path}.${process.pid}.part`;
+export interface OutputFile { readonly path: string; readonly content: Uint8Array | string }
+
+/**
+ * Writes files beside their final names and renames them when all are complete: on failure (OF1005) none of them, and
+ * nothing of them, is left.
+ */
+export function writeFiles(files: readonly OutputFile[]): void {
+  const made: string[] = [];
+  const staged: { readonly path: string; readonly temporary: string }[] = [];
   try {
-    mkdirSync(dirname(resolve(path)), { recursive: true });
-    writeFileSync(temporary, content);
-    renameSync(temporary, path);
+    for (const { path, content } of files) {
+      attempt(path, () => {
+        if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw Object.assign(new Error(), { code: "EISDIR" });
+        makeFolder(dirname(resolve(path)), made);
+        const temporary = `${path}.${process.pid}.part`;
+        staged.push({ path, temporary });
+        writeFileSync(temporary, content);
+      });
+    }
+    for (const { path, temporary } of staged) attempt(path, () => renameSync(temporary, path));
   } catch (e) {
-    rmSync(temporary, { force: true });
+    for (const { temporary } of staged) if (existsSync(temporary)) rmSync(temporary, { force: true });
+    for (const folder of made.reverse()) attempt(folder, () => rmdirSync(folder));
+    throw e;
+  }
+}
+
+function attempt(path: string, action: () => void): void {
+  try {
+    action();
+  } catch (e) {
     fail("OF1005", `cannot write the file: ${reasonOf(e)}`, { place: { file: path } });
   }
 }
 
-export const writeJson = (path: string, value: unknown): void => writeFile(path, `${JSON.stringify(value, undefined, 2)}\n`);
+/** A folder and those around it, one by one: Node's recursive form does not end in file systems that refuse folders. */
+function makeFolder(folder: string, made: string[]): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder), made);
+  mkdirSync(folder);
+  made.push(folder);
+}
+
+/** Writes one file. Fails with OF1005. */
+export const writeFile = (path: string, content: Uint8Array | string): void => writeFiles([{ path, content }]);
+
+export const jsonText = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
+export const writeJson = (path: string, value: unknown): void => writeFile(path, jsonText(value));

@@ -1,7 +1,5 @@
 /** A model's bytes → an artifact and the report of what was done. Uses nothing but what it is given. */
 import { checksum } from "../artifact/checksum.ts";
-import { fail } from "../core/diagnostic.ts";
-import type { Graph } from "../graph/graph.ts";
 import { allSteps } from "../kernel/segments.ts";
 import { readModel, type ModelSource, type ReadModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
@@ -15,6 +13,7 @@ import { readCustomRules, type ChainRule, type GraphRule } from "./custom-rules.
 import { fuse, type Fused } from "./fuse.ts";
 import { graphRuleOf } from "./graph-rules.ts";
 import { normalOptions, type CompileOptions } from "./options.ts";
+import { castOutputs, selectOutputs } from "./outputs.ts";
 import { packageProgram } from "./package.ts";
 import { build } from "./pipeline.ts";
 import type { Report } from "./report.ts";
@@ -88,6 +87,7 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
       ...(options.dims ? { dims: options.dims } : {}), ...(options.inputShapes ? { inputShapes: options.inputShapes } : {}),
     });
     if (options.outputs) selectOutputs(model.graph, options.outputs);
+    if (options.outputTypes) castOutputs(model.graph, options.outputTypes);
     nodeTypes = model.info.nodeTypes;
     const chains = fusion ? findChains(model.graph, chainRules) : [];
     const ledger = new Ledger(), nodesRead = countNodes(model.graph);
@@ -101,10 +101,4 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
   const named = nameChains(fused.graph.chains, fused.regions, fused.sites);
   const warnings = switches.unmatched(rules).map((name) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` }));
   return { ...fused, ...named, warnings };
-}
-
-/** Makes other values the graph's outputs. */
-function selectOutputs(graph: Graph, names: readonly string[]): void {
-  const values = new Map([...graph.inputs, ...graph.nodes.flatMap((n) => n.outputs)].map((v) => [v.name, v]));
-  graph.setOutputs(names.map((name) => values.get(name) ?? fail("OF5001", `the model has no value '${name}'`, { place: { field: "outputs" }, hint: "name outputs of nodes, such as node:0" })));
 }

@@ -1,4 +1,5 @@
 /** What a compilation may be asked, and its normal form, which artifacts record. */
+import type { DType } from "../core/dtype.ts";
 import type { FusionSwitches } from "./switches.ts";
 
 export interface CompileOptions {
@@ -23,6 +24,10 @@ export interface CompileOptions {
   readonly strip?: boolean;
   /** Names of the values to give as outputs, instead of the model's. */
   readonly outputs?: readonly string[];
+  /** The element type of all outputs, or of those named; they are cast. */
+  readonly outputTypes?: DType | Readonly<Record<string, DType>>;
+  /** The machine the caller has in mind: recorded in the artifact, of no other effect. */
+  readonly socVersion?: string;
   /** At most so many rewrites; to find by bisection the one that changes a result. */
   readonly fuel?: number;
   /** Rewrites not to do: those that verification found to change a result. */
@@ -46,8 +51,10 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (Object.keys(all).length + Object.keys(named).length) out["fusionSwitches"] = { ...all, named: sorted(named) };
   if (options.inputShapes && Object.keys(options.inputShapes).length) out["inputShapes"] = sorted(options.inputShapes);
   if (options.outputs) out["outputs"] = options.outputs;
+  if (options.outputTypes) out["outputTypes"] = typeof options.outputTypes === "string" ? options.outputTypes : sorted(options.outputTypes);
   if (options.reuseMemory === false) out["reuseMemory"] = false;
   if (options.skip?.length) out["skip"] = options.skip;
+  if (options.socVersion !== undefined) out["socVersion"] = options.socVersion;
   if (options.strip) out["strip"] = true;
   out["target"] = options.target ?? "wasm";
   return out;

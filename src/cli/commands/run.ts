@@ -4,7 +4,7 @@ import type { Tensor } from "../../runtime/index.ts";
 import { toNumbers } from "../../core/tensor.ts";
 import { compileOptionsOf } from "../compile-options.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
-import { writeFile, writeJson } from "../files.ts";
+import { jsonText, writeFiles, type OutputFile } from "../files.ts";
 import { writeNpy } from "../npy.ts";
 import { openSession } from "../open.ts";
 import { jsonOption, modelOptions, type Command } from "./command.ts";
@@ -17,7 +17,7 @@ export const run: Command = {
     const { feeds, assumed } = feedsFor(session, line);
     const results = await session.run(feeds);
     const folder = line.value("output-dir");
-    for (const [name, t] of Object.entries(results)) if (folder !== undefined) save(folder, name, t);
+    if (folder !== undefined) writeFiles(filesOf(folder, results));
     if (line.has("json")) {
       console.out(JSON.stringify({ outputs: Object.fromEntries(Object.entries(results).map(([name, t]) => [name, { type: t.type, dims: t.dims, data: plain(t) }])) }));
       return 0;
@@ -28,10 +28,17 @@ export const run: Command = {
   },
 };
 
-function save(folder: string, name: string, t: Tensor): void {
-  const path = join(folder, name.replace(/[^\w.-]/g, "_"));
-  if (t.type === "string") writeJson(`${path}.json`, { type: t.type, dims: t.dims, data: t.data });
-  else writeFile(`${path}.npy`, writeNpy({ dtype: t.type, dims: t.dims, data: t.data }));
+/** Results as files under their names, as far as file systems take those. */
+function filesOf(folder: string, results: Readonly<Record<string, Tensor>>): OutputFile[] {
+  const used = new Set<string>();
+  return Object.entries(results).map(([name, t]) => {
+    const wanted = name.replace(/[^\w.-]/g, "_").replace(/^\.*$/, "_");
+    let base = wanted;
+    for (let i = 1; used.has(base.toLowerCase()); i++) base = `${wanted}_${i}`;
+    used.add(base.toLowerCase());
+    if (t.type === "string") return { path: join(folder, `${base}.json`), content: jsonText({ type: t.type, dims: t.dims, data: t.data }) };
+    return { path: join(folder, `${base}.npy`), content: writeNpy({ dtype: t.type, dims: t.dims, data: t.data }) };
+  });
 }
 
 /** Elements as JSON takes them: 64-bit integers as numbers where exact, else as text; NaN and infinities as text. */
