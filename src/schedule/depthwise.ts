@@ -10,13 +10,14 @@ import { assign, type Stmt } from "../kernel/stmt.ts";
 import type { ConvStructure } from "../kernel/structure.ts";
 import { affineAccess, bytesAlong, plus, times, toIndex } from "./affine.ts";
 import { addressOf, loadAt, type KernelBuilder } from "./builder.ts";
-import type { ConvProblem, SpatialDim } from "./conv-problem.ts";
+import { outputPositions, span, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
 import { Epilogue } from "./epilogue.ts";
+import { blockOf, rowScratch } from "./input-rows.ts";
 import { isDistance } from "./runs.ts";
 import { stripFor, type Strip } from "./strip.ts";
-import type { Accumulators } from "./tile.ts";
+import type { Accumulators, TileKind } from "./tile.ts";
 
-/** Loops over channels as lanes; undefined where the input's channels are not together or the weights not constant. */
+/** Loops over channels as lanes; undefined where weights are not constant. */
 export function scheduleDepthwise(b: KernelBuilder, s: ConvStructure, problems: readonly ConvProblem[]): Stmt | undefined {
   const body: Stmt[] = [];
   for (const p of problems) if (!emitProblem(b, body, s, p)) return undefined;
@@ -47,27 +48,54 @@ function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
   if (p.outer.at !== undefined) indices[p.outer.at] = axisOf(outer);
   if (p.inner.at !== undefined) indices[p.inner.at] = axisOf(inner);
   const access = affineAccess(s.input, indices, new Set([s.batch, s.group, outer, inner]), b.layout(s.input));
-  if (!access || !isDistance(bytesAlong(access, s.group), 4)) return false;
-  const positionBytes = bytesAlong(access, inner), rowBytes = bytesAlong(access, outer);
-  if (isSymbolic(positionBytes)) return false;
-  const start = b.let(into, "weights", weights), base = b.let(into, "input", access.base);
+  const start = b.let(into, "weights", weights);
+  const positionBytes = access && bytesAlong(access, inner);
+  if (!access || !isDistance(bytesAlong(access, s.group), 4) || positionBytes === undefined || isSymbolic(positionBytes)) {
+    copied(b, into, s, p, channels, start);
+    return true;
+  }
+  const rowBytes = bytesAlong(access, outer);
+  const base = b.let(into, "input", access.base);
   b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (n, perImage) => {
     const image = b.let(perImage, "image", plus(base, times(n, toIndex(bytesAlong(access, s.batch)))));
     b.loop(perImage, "y", 0, toIndex(p.outer.count), 1, p.outer.count, (y, body) => {
-      const x: Axis = { name: b.name("x"), extent: p.inner.count };
-      const positions = new Map<Axis, Expr>([[s.batch, n]]);
-      if (p.outer.output) positions.set(p.outer.output, plus(times(y, p.outer.scale), p.outer.offset));
-      if (p.inner.output) positions.set(p.inner.output, plus(times(axisOf(x), p.inner.scale), p.inner.offset));
-      const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [x], column: s.group, positions });
-      epilogue.begin(body);
+      const epilogue = rowEpilogue(b, body, s, p, new Map([[s.batch, n]]), y);
       const top = b.let(body, "top", plus(times(y, p.outer.stride), times(toIndex(p.outer.pad), -1)));
       const row = b.let(body, "row", plus(plus(image, mul(top, toIndex(rowBytes))), times(times(toIndex(p.inner.pad), -1), positionBytes)));
       const [firstRow, endRow] = insideTaps(b, body, p.outer, top);
-      const strip = stripFor(b, epilogue, "float32", channels, 4);
-      emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, strip, row, firstRow, endRow });
+      emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, strip: stripFor(b, epilogue, "float32", channels, 4), row, firstRow, endRow });
     });
   });
   return true;
+}
+
+/** An input whose channels are apart is copied with its padding, a block of rows at a time; nothing is outside then. */
+function copied(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, channels: number, weights: Expr): void {
+  const together: ConvStructure = { ...s, inputChannel: s.group, group: { name: "all", extent: 1 } };
+  const kind: TileKind = { kind: "float" };
+  const rows = blockOf(together, p, kind), scratch = rowScratch(b, together, p, rows, kind);
+  const inside: ConvProblem = { outer: p.outer, inner: { ...p.inner, pad: 0, input: span(p.inner, p.inner.count) } };
+  const positions = new Map<Axis, Expr>();
+  b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (n, perImage) => {
+    positions.set(s.batch, n);
+    const total = b.letIndex(perImage, "rows", toIndex(p.outer.count));
+    b.loop(perImage, "block", 0, total, rows, p.outer.count, (first, body) => {
+      const count = b.let(body, "count", min(constant(rows, i32), sub(total, first)));
+      const source = scratch(body, first, count, positions);
+      b.loop(body, "y", 0, count, 1, p.outer.count, (y, perRow) => {
+        const epilogue = rowEpilogue(b, perRow, s, p, positions, plus(first, y));
+        const row = b.let(perRow, "row", plus(source.pointer, times(times(y, p.outer.stride), toIndex(source.rowBytes))));
+        emitRow(b, perRow, { s, p: inside, channels, positionBytes: source.positionBytes, rowBytes: source.rowBytes, weights, epilogue, strip: stripFor(b, epilogue, "float32", channels, 4), row, firstRow: constant(0, i32), endRow: constant(p.outer.taps, i32) });
+      });
+    });
+  });
+}
+
+function rowEpilogue(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, positions: ReadonlyMap<Axis, Expr>, row: Expr): Epilogue {
+  const x: Axis = { name: b.name("x"), extent: p.inner.count };
+  const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [x], column: s.group, positions: outputPositions(p, positions, row, x) });
+  epilogue.begin(into);
+  return epilogue;
 }
 
 /** Weights as [tap of the outer dimension][tap of the inner][channel]. */
