@@ -40,6 +40,7 @@ export function keepValues(s: Stmt, table: ExprTable, aliased: ReadonlySet<Buffe
   const rest = table.make(mapExpr(store.value, (e) => e, new Map([[again, kept]])));
   if (readsAny(rest, aliased)) return undefined;
   const at = store.indices.map((i) => table.make(mapExpr(i, (e) => (e.kind === "axis" && e.axis === last.axis ? axisOf(fold.axis) : e))));
+  if (readsElsewhere(value, aliased, at)) return undefined;
   return {
     before: all.slice(0, position), between: all.slice(position + 1, -1),
     first: { axis: fold.axis, body: block(accumulate, { kind: "store", buffer: store.buffer, indices: at, value }) },
@@ -65,6 +66,12 @@ function resolved(s: Loop, table: ExprTable): Stmt[] {
 function contains(e: Expr, part: Expr): boolean {
   let found = false;
   visitExpr(e, (x) => { if (x === part) found = true; });
+  return found;
+}
+/** True where a load of one of `buffers` is at other indices, and so may come after they were overwritten. */
+function readsElsewhere(e: Expr, buffers: ReadonlySet<Buffer>, at: readonly Expr[]): boolean {
+  let found = false;
+  visitExpr(e, (x) => { if (x.kind === "load" && buffers.has(x.buffer) && (x.indices.length !== at.length || x.indices.some((i, d) => i !== at[d]))) found = true; });
   return found;
 }
 function readsAny(e: Expr, buffers: ReadonlySet<Buffer>): boolean {

@@ -34,8 +34,9 @@ export function scheduleLoops(kernel: Kernel, placements: ReadonlyMap<Buffer, Pl
   const layoutOf = (b: Buffer): Layout => present(placements.get(b), `placement of ${b.name}`).layout;
   const fresh = freshNames(kernel.body);
   const table = new ExprTable();
-  const body = perfectNests(mapStmtExprs(expandReductions(kernel.body, fresh), (e) => table.make(e)), table);
-  const scheduled = new LoopScheduler({ strides: new Strides(table, layoutOf), fresh }, new Set(kernel.inPlace?.map((pair) => pair.input))).statement(body);
+  const aliased = new Set(kernel.inPlace?.map((pair) => pair.input));
+  const body = perfectNests(mapStmtExprs(expandReductions(kernel.body, fresh), (e) => table.make(e)), table, aliased);
+  const scheduled = new LoopScheduler({ strides: new Strides(table, layoutOf), fresh }, aliased).statement(body);
   return { ...kernel, body: foldMaxima(scheduled, fresh) };
 }
 
@@ -106,7 +107,7 @@ class LoopScheduler {
   /** Splits the axes one after another, then runs the nest of every combination. */
   private ranges(pending: readonly Axis[], done: readonly Axis[], body: Stmt): Stmt {
     const [axis, ...rest] = pending;
-    if (!axis) return this.nest({ axes: done.filter((a) => a.extent !== 1), body: perfectNests(wholeNest(done.filter((a) => a.extent === 1), body), this.table) });
+    if (!axis) return this.nest({ axes: done.filter((a) => a.extent !== 1), body: perfectNests(wholeNest(done.filter((a) => a.extent === 1), body), this.table, this.aliased) });
     const ranges = splitRanges(axis, body, this.strides, mostRanges);
     return block(...ranges.map((r, i) => this.ranges(rest, [...done, r.axis], i === 0 ? r.body : scalarCopy(r.body, new Map(), this.fresh))));
   }

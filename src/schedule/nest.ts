@@ -110,23 +110,31 @@ export function substitute(s: Stmt, map: ReadonlyMap<Axis, Expr>, table: ExprTab
   return mapStmtExprs(s, (e) => table.make(mapExpr(e, (x) => (x.kind === "axis" ? map.get(x.axis) ?? x : x), memo)));
 }
 
-/** Loops of one iteration go; declarations in front of a loop that is alone with them move into it. */
-export function perfectNests(s: Stmt, table: ExprTable): Stmt {
+/**
+ * Loops of one iteration go; declarations in front of a loop that is alone with them move into it, but for those that read
+ * a buffer of `aliased`: the loop may write over it.
+ */
+export function perfectNests(s: Stmt, table: ExprTable, aliased: ReadonlySet<Buffer>): Stmt {
   switch (s.kind) {
-    case "block": return sinkDeclarations(block(...s.body.map((b) => perfectNests(b, table))));
-    case "if": return { ...s, then: perfectNests(s.then, table), ...(s.else ? { else: perfectNests(s.else, table) } : {}) };
+    case "block": return sinkDeclarations(block(...s.body.map((b) => perfectNests(b, table, aliased))), aliased);
+    case "if": return { ...s, then: perfectNests(s.then, table, aliased), ...(s.else ? { else: perfectNests(s.else, table, aliased) } : {}) };
     case "for": {
-      if (isWhole(s) && s.axis.extent === 1) return perfectNests(substitute(s.body, new Map([[s.axis, constant(0, i32)]]), table), table);
-      return { ...s, body: perfectNests(s.body, table) };
+      if (isWhole(s) && s.axis.extent === 1) return perfectNests(substitute(s.body, new Map([[s.axis, constant(0, i32)]]), table), table, aliased);
+      return { ...s, body: perfectNests(s.body, table, aliased) };
     }
     default: return s;
   }
 }
-function sinkDeclarations(s: Stmt): Stmt {
+function sinkDeclarations(s: Stmt, aliased: ReadonlySet<Buffer>): Stmt {
   const all = statementsOf(s), last = all.at(-1), before = all.slice(0, -1);
-  if (!last || before.length === 0 || last.kind !== "for" || !isWhole(last) || before.some((b) => b.kind !== "let")) return s;
+  if (!last || before.length === 0 || last.kind !== "for" || !isWhole(last) || before.some((b) => b.kind !== "let" || reads(b.value, aliased))) return s;
   const names = new Set(before.map((b) => (b.kind === "let" ? b.name : "")));
   let fixed = true;
   visitStmt(last.body, (x) => { if ((x.kind === "assign" || x.kind === "accumulate") && names.has(x.name)) fixed = false; });
-  return fixed ? { ...last, body: sinkDeclarations(block(...before, last.body)) } : s;
+  return fixed ? { ...last, body: sinkDeclarations(block(...before, last.body), aliased) } : s;
+}
+function reads(e: Expr, buffers: ReadonlySet<Buffer>): boolean {
+  let found = false;
+  visitExpr(e, (x) => { if (x.kind === "load" && buffers.has(x.buffer)) found = true; });
+  return found;
 }

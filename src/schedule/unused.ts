@@ -1,4 +1,4 @@
-/** Removes locals that nothing reads, with all that is assigned to them. Expressions have no effects. */
+/** Removes locals that nothing reads, with all that is assigned to them, and loops and branches left empty. Expressions have no effects. */
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
 import type { Expr } from "../kernel/expr.ts";
 import { block, type Stmt } from "../kernel/stmt.ts";
@@ -7,15 +7,21 @@ export function dropUnused(body: Stmt): Stmt {
   const read = liveLocals(body);
   const keep = (s: Stmt): boolean => (s.kind !== "let" && s.kind !== "assign" && s.kind !== "accumulate") || read.has(s.name);
   const clean = (s: Stmt): Stmt => {
+    if (!keep(s)) return block();
     switch (s.kind) {
-      case "block": return block(...s.body.filter(keep).map(clean));
-      case "for": return { ...s, body: clean(s.body) };
-      case "if": return { ...s, then: clean(s.then), ...(s.else ? { else: clean(s.else) } : {}) };
+      case "block": return block(...s.body.map(clean));
+      case "for": { const inner = clean(s.body); return isEmpty(inner) ? inner : { ...s, body: inner }; }
+      case "if": {
+        const then = clean(s.then), otherwise = s.else && clean(s.else);
+        return isEmpty(then) && (!otherwise || isEmpty(otherwise)) ? block() : { ...s, then, ...(otherwise ? { else: otherwise } : {}) };
+      }
       default: return s;
     }
   };
-  return clean(keep(body) ? body : block());
+  return clean(body);
 }
+
+const isEmpty = (s: Stmt): boolean => s.kind === "block" && s.body.length === 0;
 
 /** Locals that stores, loop bounds and conditions need, directly or through other locals. */
 function liveLocals(body: Stmt): Set<string> {
