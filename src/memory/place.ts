@@ -1,7 +1,7 @@
 /**
  * Offsets for blocks of memory from their sizes and lifetimes. Guarantees that blocks whose lifetimes overlap do not
  * overlap in memory, that offsets are multiples of `alignment`, and that the same input gives the same offsets.
- * Greedy by size with best fit (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
+ * Greedy with best fit, in the best of a few orders (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
  * Shared by the compiler and the runtime.
  */
 
@@ -20,29 +20,47 @@ export interface Placed {
 
 interface Taken { readonly from: number; readonly to: number; readonly first: number; readonly last: number }
 
+/** Orders in which blocks are placed; the one that needs least memory is taken, the first of equals. */
+const orders: readonly ((a: PlacedBlock, b: PlacedBlock) => number)[] = [
+  (a, b) => b.bytes - a.bytes,
+  (a, b) => (b.last - b.first + 1) * b.bytes - (a.last - a.first + 1) * a.bytes,
+  (a, b) => b.last - b.first - (a.last - a.first) || b.bytes - a.bytes,
+  (a, b) => a.first - b.first || b.bytes - a.bytes,
+];
+
 /**
  * Places blocks. A block whose entry in `placedBefore` is a number stays there, so that a plan can be completed when more
  * sizes become known.
  */
 export function place(blocks: readonly PlacedBlock[], placedBefore: readonly (number | undefined)[] = []): Placed {
+  const least = lowerBound(blocks);
+  let best: Placed | undefined;
+  for (const order of orders) {
+    const placed = placeInOrder(blocks, placedBefore, order);
+    if (!best || placed.total < best.total) best = placed;
+    if (best.total <= least) break;
+  }
+  return best ?? { offsets: [], total: 0 };
+}
+
+function placeInOrder(blocks: readonly PlacedBlock[], placedBefore: readonly (number | undefined)[], order: (a: PlacedBlock, b: PlacedBlock) => number): Placed {
   const offsets = blocks.map((_, i) => placedBefore[i] ?? 0);
   const taken: Taken[] = [];
   let total = 0;
-  const take = (i: number, block: PlacedBlock): void => {
-    const from = offsets[i] ?? 0;
-    if (block.bytes === 0) return;
-    taken.push({ from, to: from + align(block.bytes), first: block.first, last: block.last });
-    total = Math.max(total, from + align(block.bytes));
+  const take = (i: number, { bytes, first, last }: PlacedBlock): void => {
+    const from = offsets[i] ?? 0, to = from + align(bytes);
+    if (bytes === 0) return;
+    taken.push({ from, to, first, last });
+    total = Math.max(total, to);
   };
   const open: number[] = [];
-  blocks.forEach((block, i) => { if (placedBefore[i] === undefined) open.push(i); else take(i, block); });
-  const bytes = (i: number): number => blocks[i]?.bytes ?? 0;
-  open.sort((a, b) => bytes(b) - bytes(a) || a - b);
+  blocks.forEach((b, i) => { if (placedBefore[i] === undefined) open.push(i); else take(i, b); });
+  const block = (i: number): PlacedBlock => blocks[i] ?? { bytes: 0, first: 0, last: 0 };
+  open.sort((a, b) => order(block(a), block(b)) || a - b);
   for (const i of open) {
-    const block = blocks[i];
-    if (!block) continue;
-    offsets[i] = bestFit(align(block.bytes), taken.filter((t) => t.first <= block.last && block.first <= t.last));
-    take(i, block);
+    const next = block(i);
+    offsets[i] = bestFit(align(next.bytes), taken.filter((t) => t.first <= next.last && next.first <= t.last));
+    take(i, next);
   }
   return { offsets, total };
 }
