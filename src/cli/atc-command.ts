@@ -9,6 +9,7 @@ import { checkModel } from "./check-model.ts";
 import { parseDims } from "./dims.ts";
 import { jsonText, readModelFile, readText, writeFiles, writeJson, type OutputFile } from "./files.ts";
 import { fusionResult } from "./fusion-result.ts";
+import { readRulesFile } from "./fusion-rules.ts";
 import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./fusion-switch-file.ts";
 import { checkGears } from "./gears.ts";
 import { parseInputShapes } from "./input-shapes.ts";
@@ -105,7 +106,7 @@ function compileOptions(values: Values, environment: Environment): CompileOption
     reuseMemory: values["disable_reuse_memory"] !== "1",
     strip: values["strip"] === "true",
     fusionSwitches: joinSwitches(fromFile, switchesFromEnvironment(environment)),
-    ...(rules === undefined ? {} : { customRules: readText(rules, "the fusion rules") }),
+    ...(rules === undefined ? {} : { customRules: readRulesFile(rules) }),
     ...(values["output_type"] === undefined ? {} : { outputTypes: parseOutputTypes(values["output_type"]) }),
     ...(values["soc_version"] === undefined ? {} : { socVersion: values["soc_version"] }),
     ...(values["out_nodes"] === undefined ? {} : { outputs: values["out_nodes"].split(";").filter((n) => n !== "") }),

@@ -3,6 +3,7 @@ import type { CompileOptions } from "../api/index.ts";
 import type { CommandLine } from "./commands/command.ts";
 import { parseDims } from "./dims.ts";
 import { readText } from "./files.ts";
+import { readRulesFile } from "./fusion-rules.ts";
 import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./fusion-switch-file.ts";
 import { parseInputShapes } from "./input-shapes.ts";
 
@@ -17,6 +18,6 @@ export function compileOptionsOf(line: CommandLine): CompileOptions {
     freezeInitializers: line.has("freeze-initializers"),
     allowApproximate: line.has("allow-approximate"),
     fusionSwitches: joinSwitches(joinSwitches(fromFile, switchesFromEnvironment(process.env)), disabled),
-    ...(rules === undefined ? {} : { customRules: readText(rules, "the fusion rules") }),
+    ...(rules === undefined ? {} : { customRules: readRulesFile(rules) }),
   };
 }

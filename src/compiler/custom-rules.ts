@@ -4,6 +4,7 @@
  * reads and checks them; every error names the rule, the field and the fix. Schemas are in schemas/.
  */
 import { DiagnosticError, fail, nearestName, type Diagnostic } from "../core/diagnostic.ts";
+import { readJsonText } from "../core/json-text.ts";
 
 /** A chain whose operators become one kernel, named `outputOp`. */
 export interface ChainRule {
@@ -70,12 +71,8 @@ export function readCustomRules(source: unknown, file?: string): readonly Custom
 type Report = (code: string, rule: string, field: string, message: string, hint?: string) => void;
 
 function parse(text: string, file: string | undefined): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (e) {
-    const at = /position (\d+)/.exec(String(e))?.[1];
-    return fail("OF4020", `the rules are not JSON: ${e instanceof Error ? e.message : String(e)}`, { place: { ...(file === undefined ? {} : { file }), ...(at === undefined ? {} : { line: text.slice(0, Number(at)).split("\n").length }) } });
-  }
+  const read = readJsonText(text);
+  return "value" in read ? read.value : fail("OF4020", `the rules are not JSON: ${read.reason}`, { place: { ...(file === undefined ? {} : { file }), line: read.line } });
 }
 
 /** Rules by name: of an object of rules, one GE rule, or a list of them. */
