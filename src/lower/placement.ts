@@ -3,6 +3,7 @@
  * everything else has a storage of its own. Graph outputs claim the storage of the value they lie in where that is
  * exactly row-major; others are copied.
  */
+import { fail } from "../core/diagnostic.ts";
 import { invariant, present } from "../core/assert.ts";
 import { dimEqual, dimMul, dimProduct, isStatic, shapeEqual, type Dim } from "../core/dim.ts";
 import { byteSize } from "../core/dtype.ts";
@@ -27,7 +28,7 @@ export class Places {
   bufferOf(value: Value): Buffer {
     let buffer = this.#buffers.get(value);
     if (!buffer) {
-      invariant(value.type.dtype !== "string", `${value.name} holds strings, which no buffer can`);
+      if (value.type.dtype === "string") fail("OF5006", `'${value.name}' holds strings, which are not compiled yet`, { place: { value: value.name }, hint: "leave the text processing out of the model" });
       buffer = { name: value.name, dtype: value.type.dtype, shape: value.type.shape };
       this.#buffers.set(value, buffer);
     }
