@@ -6,7 +6,7 @@
  */
 import { present } from "../core/assert.ts";
 import { isSymbolic } from "../core/dim.ts";
-import { constant, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
+import type { Axis, Buffer } from "../kernel/expr.ts";
 import type { Kernel, Layout } from "../kernel/kernel.ts";
 import type { Placement } from "../kernel/program.ts";
 import { ExprTable } from "../kernel/share.ts";
