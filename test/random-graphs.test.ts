@@ -16,7 +16,7 @@ const kept: readonly ModelKey[] = [{ seed: 453, size: 26 }, { seed: 1181, size: 
 describe("random models", () => {
   it(`${count} of them, from seed ${seed}, agree with the reference, fused and unfused`, { timeout: 900_000 }, async () => {
     console.log(`random models: seed ${seed}, ${count} models`);
-    await fc.assert(fc.asyncProperty(models, async (m) => expect(await checkModel(modelOf(m))).toBeUndefined()), { seed, numRuns: count });
+    await fc.assert(fc.asyncProperty(models, async (m) => { expect(await checkModel(modelOf(m))).toBeUndefined(); }), { seed, numRuns: count });
   });
   it.each(kept)("agrees on a model that once failed: seed $seed, $size nodes", async (m) => expect(await checkModel(modelOf(m))).toBeUndefined());
   it("the comparison notices a wrong element", () => {

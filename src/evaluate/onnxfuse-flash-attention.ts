@@ -1,20 +1,31 @@
-/** Scaled dot-product attention: softmax(scale · q·kᵀ + mask) · v, in float64, as the unfused operators define it. */
+/** Scaled dot-product attention: softmax(scale · q·kᵀ + bias, filled, + mask) · v, in float64, as the unfused operators define it. */
 import { present } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
 import { broadcastSources } from "../core/strided.ts";
-import { numberOf } from "./read-attribute.ts";
+import { numberOf, stringOf } from "./read-attribute.ts";
 import { at } from "./window.ts";
 
 /** Sizes of [batch, heads, rows, columns], leading ones missing. */
 const four = (t: Tensor): number[] => [...new Array<number>(4 - t.dims.length).fill(1), ...t.dims];
 
-export const FlashAttention: Evaluate = ([Q, K, V, mask], attributes) => {
+export const FlashAttention: Evaluate = ([Q, K, V, mask, bias, choice], attributes) => {
   const q = present(Q, "Q"), k = present(K, "K"), v = present(V, "V");
   const [batch = 1, heads = 1, queries = 1, depth = 1] = four(q), [, keyHeads = 1, keys = 1] = four(k), width = at(four(v), 3);
-  const qs = toNumbers(q), ks = toNumbers(k), vs = toNumbers(v), ms = mask && toNumbers(mask);
-  const maskOf = mask && broadcastSources(mask.dims, [batch, heads, queries, keys]);
-  const scale = numberOf(attributes, "scale");
+  const qs = toNumbers(q), ks = toNumbers(k), vs = toNumbers(v);
+  const over = (t: Tensor | undefined): ((score: number) => number) | undefined => {
+    if (!t) return undefined;
+    const values = toNumbers(t), from = broadcastSources(t.dims, [batch, heads, queries, keys]);
+    return (score) => values[from[score] ?? 0] ?? 0;
+  };
+  const masked = over(mask), biased = over(bias), chosen = over(choice);
+  const scale = numberOf(attributes, "scale"), last = stringOf(attributes, "scale_position", "post") === "last";
+  const fill = numberOf(attributes, "fill", 0), fillWhere = numberOf(attributes, "fill_where", 1);
+  const scoreOf = (dot: number, i: number): number => {
+    const own = (last ? dot : dot * scale) + (biased?.(i) ?? 0);
+    const score = (chosen && chosen(i) === fillWhere ? fill : own) + (masked?.(i) ?? 0);
+    return last ? score * scale : score;
+  };
   const y = new Float64Array(batch * heads * queries * width);
   for (let b = 0; b < batch; b++) for (let h = 0; h < heads; h++) {
     const head = b * keyHeads + Math.floor(h / (heads / keyHeads));
@@ -23,7 +34,7 @@ export const FlashAttention: Evaluate = ([Q, K, V, mask], attributes) => {
       const scores = Float64Array.from({ length: keys }, (_, t) => {
         let dot = 0;
         for (let d = 0; d < depth; d++) dot += (qs[row * depth + d] ?? 0) * (ks[(head * keys + t) * depth + d] ?? 0);
-        return dot * scale + (ms && maskOf ? (ms[maskOf[row * keys + t] ?? 0] ?? 0) : 0);
+        return scoreOf(dot, row * keys + t);
       });
       const most = scores.reduce((a, c) => Math.max(a, c), -Infinity);
       const weights = scores.map((x) => Math.exp(x - most));

@@ -1,12 +1,12 @@
 /**
- * Scaled dot-product attention as one operator: softmax(scale · q·kᵀ + mask) · v over [batch, heads, sequence, depth]
- * (ranks 2 and 3 lack the leading axes). Its kernel is an online softmax that never holds the scores. Fewer key heads than
+ * Scaled dot-product attention as one operator: softmax(score) · v over [batch, heads, sequence, depth] (ranks 2 and 3
+ * lack the leading axes), where score is scale · q·kᵀ + bias, replaced by `fill` where `choice` is `fill_where`, + mask. Its kernel is an online softmax that never holds the scores. Fewer key heads than
  * query heads are shared by consecutive query heads. A fully masked row gives what the unfused operators give.
  */
 import { dimExactDiv, dimFloorDiv, formatDim, formatShape, type Dim } from "../core/dim.ts";
-import { defineOp, float, string, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
+import { defineOp, float, int, string, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import {
-  add, axisOf, computeScalar, constant, dimExpr, div, exp, i32, local, mul, reduce, scalarType, sub, type Axis, type Expr,
+  add, axisOf, computeScalar, constant, dimExpr, div, exp, i32, local, mul, reduce, scalarType, select, sub, type Axis, type Expr,
 } from "../kernel/expr.ts";
 import { FlashAttention as evaluate } from "../evaluate/onnxfuse-flash-attention.ts";
 import { Add, Mul } from "./arithmetic.ts";
@@ -16,31 +16,33 @@ import { MatMul } from "./matmul.ts";
 import { Reshape, Unsqueeze } from "./reshape.ts";
 import { Softmax } from "./softmax.ts";
 import { Transpose } from "./transpose.ts";
+import { Where } from "./where.ts";
 import { operand } from "./window.ts";
 
-interface Options { readonly scale: number; readonly scale_position: string }
-interface Operands { readonly Q: Operand; readonly K: Operand; readonly V: Operand; readonly mask: Operand | undefined }
+interface Options { readonly scale: number; readonly scale_position: string; readonly fill: number; readonly fill_where: number }
+interface Given<T> { readonly Q: T; readonly K: T; readonly V: T; readonly mask: T | undefined; readonly bias: T | undefined; readonly choice: T | undefined }
+type Operands = Given<Operand>;
 
 /** Size of axis `d` of the four, 1 where the operand lacks it. */
 const sizeAt = (of: TypeInfo, d: number): Dim => of.shape[d - 4 + of.shape.length] ?? 1;
 
 /** The elements of q, k and v, and the score of a dot product, over the four axes. */
-function elements({ Q, K, V, mask }: Operands, { scale, scale_position }: Options) {
+function elements({ Q, K, V, mask, bias, choice }: Operands, { scale, scale_position, fill, fill_where }: Options) {
   const group = dimFloorDiv(sizeAt(Q, 1), sizeAt(K, 1));
   const keyHead = (h: Expr): Expr => (group === 1 ? h : div(h, dimExpr(group)));
   const last = (of: Operand, ...four: readonly Expr[]): Expr => of.at(...four.slice(4 - of.shape.length));
   const scores: readonly Dim[] = [sizeAt(Q, 0), sizeAt(Q, 1), sizeAt(Q, 2), sizeAt(K, 2)];
-  const before = scale_position === "pre" && scale !== 1, after = scale_position !== "pre" && scale !== 1;
+  const scaledAt = (position: string, e: Expr): Expr => (scale_position === position && scale !== 1 ? mul(e, constant(scale, e.type)) : e);
   return {
-    q: (b: Expr, h: Expr, s: Expr, d: Expr): Expr => {
-      const e = last(Q, b, h, s, d);
-      return before ? mul(e, constant(scale, e.type)) : e;
-    },
+    q: (b: Expr, h: Expr, s: Expr, d: Expr): Expr => scaledAt("pre", last(Q, b, h, s, d)),
     k: (b: Expr, h: Expr, t: Expr, d: Expr): Expr => last(K, b, keyHead(h), t, d),
     v: (b: Expr, h: Expr, t: Expr, e: Expr): Expr => last(V, b, keyHead(h), t, e),
     score: (dot: Expr, b: Expr, h: Expr, s: Expr, t: Expr): Expr => {
-      const scaled = after ? mul(dot, constant(scale, dot.type)) : dot;
-      return mask ? add(scaled, mask.at(...broadcastIndices(mask.shape, scores, [b, h, s, t]))) : scaled;
+      const at = (of: Operand): Expr => of.at(...broadcastIndices(of.shape, scores, [b, h, s, t]));
+      const plus = (e: Expr, of: Operand | undefined): Expr => (of ? add(e, at(of)) : e);
+      const own = plus(scaledAt("post", dot), bias), filled = constant(fill, dot.type);
+      const seen = !choice ? own : fill_where !== 0 ? select(at(choice), filled, own) : select(at(choice), own, filled);
+      return scaledAt("last", plus(seen, mask));
     },
   };
 }
@@ -66,7 +68,7 @@ function differ(a: Dim, b: Dim): boolean {
   return typeof a === "number" && typeof b === "number" && a !== b;
 }
 
-function inferAttention({ Q, K, V, mask }: { readonly Q: TypeInfo; readonly K: TypeInfo; readonly V: TypeInfo; readonly mask: TypeInfo | undefined }, context: InferContext): readonly TypeInfo[] {
+function inferAttention({ Q, K, V, mask, bias, choice }: Given<TypeInfo>, context: InferContext): readonly TypeInfo[] {
   const rank = Q.shape.length;
   if (rank < 2 || rank > 4 || K.shape.length !== rank || V.shape.length !== rank)
     context.fail("OF3010", `query, key and value need one rank from 2 to 4, got ${[Q, K, V].map((t) => formatShape(t.shape)).join(", ")}`);
@@ -74,32 +76,34 @@ function inferAttention({ Q, K, V, mask }: { readonly Q: TypeInfo; readonly K: T
   if (!shared || differ(sizeAt(Q, 3), sizeAt(K, 3)) || differ(sizeAt(K, 2), sizeAt(V, 2)) || differ(sizeAt(K, 1), sizeAt(V, 1)) || differ(sizeAt(Q, 0), sizeAt(K, 0)))
     context.fail("OF3011", `sizes of query ${formatShape(Q.shape)}, key ${formatShape(K.shape)} and value ${formatShape(V.shape)} do not fit`);
   const scores = [sizeAt(Q, 0), sizeAt(Q, 1), sizeAt(Q, 2), sizeAt(K, 2)];
-  const fits = !mask || (mask.shape.length <= 4 && mask.shape.every((d, i) => d === 1 || !differ(d, operand(scores, i + 4 - mask.shape.length))));
-  if (!fits) context.fail("OF3011", `the mask ${formatShape(mask.shape)} does not broadcast to ${formatShape(scores)}`);
+  for (const { shape } of [mask, bias, choice].filter((t) => t !== undefined)) {
+    const fits = shape.length <= 4 && shape.every((d, i) => d === 1 || !differ(d, operand(scores, i + 4 - shape.length)));
+    if (!fits) context.fail("OF3011", `the mask ${formatShape(shape)} does not broadcast to ${formatShape(scores)}`);
+  }
   return [{ dtype: Q.dtype, shape: [...Q.shape.slice(0, -1), sizeAt(V, 3)] }];
 }
 
 /** MatMul, Softmax, MatMul. Heads that share a key head become an axis of their own. */
-function expand({ inputs, inputTypes, outputs }: ExpandContext, { scale, scale_position }: Options): readonly ExpansionNode[] | undefined {
-  const [Q, K, V, mask] = inputTypes;
+function expand({ inputs, inputTypes, outputs }: ExpandContext, { scale, scale_position, fill, fill_where }: Options): readonly ExpansionNode[] | undefined {
+  const [Q, K, V, ...overScores] = inputTypes;
   if (!Q || !K || !V) return undefined;
   const to = new Expansion();
   const heads = sizeAt(Q, 1), keyHeads = sizeAt(K, 1), depth = sizeAt(Q, 3), width = sizeAt(V, 3);
   const grouped = keyHeads !== 1 && formatDim(heads) !== formatDim(keyHeads);
   const numbers = [heads, keyHeads, depth, width].filter((d) => typeof d === "number");
   const [h = 1, k = 1, d = 1, e = 1] = numbers;
-  if (grouped && (numbers.length !== 4 || Q.shape.length !== 4 || (mask && sizeAt(mask, 1) !== 1))) return undefined;
+  if (grouped && (numbers.length !== 4 || Q.shape.length !== 4 || overScores.some((t) => t && sizeAt(t, 1) !== 1))) return undefined;
   const split = (x: string | undefined, group: number, last: number): string => to.add(Reshape, [x, listOf(0, k, group, -1, last)]);
-  const scaled = (x: string | undefined): string | undefined => (scale === 1 ? x : to.add(Mul, [x, scalarOf(Q.dtype, scale)]));
-  const own = grouped ? split(inputs[0], h / k, d) : inputs[0];
-  const query = scale_position === "pre" ? scaled(own) : own;
+  const scaledAt = (position: string, x: string | undefined): string | undefined => (scale === 1 || scale_position !== position ? x : to.add(Mul, [x, scalarOf(Q.dtype, scale)]));
+  const query = scaledAt("pre", grouped ? split(inputs[0], h / k, d) : inputs[0]);
   const rank = grouped ? 5 : K.shape.length;
   const perm = Array.from({ length: rank }, (_, i) => (i === rank - 1 ? rank - 2 : i === rank - 2 ? rank - 1 : i));
   const keys = to.add(Transpose, [grouped ? split(inputs[1], 1, d) : inputs[1]], { perm });
-  const product = to.add(MatMul, [query, keys]);
-  const score = scale_position === "pre" ? product : scaled(product);
-  const bias = grouped && mask?.shape.length === 4 ? to.add(Unsqueeze, [inputs[3], listOf(1)]) : inputs[3];
-  const weights = to.add(Softmax, [mask ? to.add(Add, [score, bias]) : score], { axis: -1 });
+  const [mask, bias, choice] = overScores.map((t, i) => (t && grouped && t.shape.length === 4 ? to.add(Unsqueeze, [inputs[3 + i], listOf(1)]) : t && inputs[3 + i]));
+  const plus = (x: string | undefined, of: string | undefined): string | undefined => (of === undefined ? x : to.add(Add, [x, of]));
+  const own = plus(scaledAt("post", to.add(MatMul, [query, keys])), bias), filled = scalarOf(Q.dtype, fill);
+  const seen = choice === undefined ? own : to.add(Where, fill_where !== 0 ? [choice, filled, own] : [choice, own, filled]);
+  const weights = to.add(Softmax, [scaledAt("last", plus(seen, mask))], { axis: -1 });
   if (!grouped) to.add(MatMul, [weights, inputs[2]], {}, outputs[0]);
   else to.add(Reshape, [to.add(MatMul, [weights, split(inputs[2], 1, e)]), listOf(0, h, -1, e)], {}, outputs[0]);
   return to.nodes;
@@ -109,9 +113,9 @@ export const FlashAttention = defineOp({
   type: "FlashAttention",
   domain: "onnxfuse",
   since: 1,
-  inputs: { Q: "required", K: "required", V: "required", mask: "optional" },
-  /** `scale_position`: "pre" multiplies the query before the product, "post" the product. */
-  attributes: { scale: float(1), scale_position: string("post") },
+  inputs: { Q: "required", K: "required", V: "required", mask: "optional", bias: "optional", choice: "optional" },
+  /** `scale_position`: "pre" multiplies the query before the product, "post" the product, "last" the finished score. */
+  attributes: { scale: float(1), scale_position: string("post"), fill: float(0), fill_where: int(1) },
   fusionKind: "contraction",
   infer: (inputs, _, context) => inferAttention(inputs, context),
   evaluate,

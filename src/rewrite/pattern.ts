@@ -127,6 +127,12 @@ export function depthOf(term: Term): number {
 /** A constant of one element. */
 export const oneElement: Predicate<ConstantValue> = { wants: "a single number", holds: (c) => sizeOf(c.constant.dims) === 1 };
 
+/** One number, however often it stands there. */
+export const uniform: Predicate<ConstantValue> = {
+  wants: "one number throughout",
+  holds: (c) => dtypes[c.constant.dtype].kind !== "string" && sizeOf(c.constant.dims) > 0 && Array.from(toNumbers(c.constant)).every((x, _, all) => Object.is(x, all[0])),
+};
+
 /** Elements all equal to `x`, within a relative tolerance, at least one rounding of the constant's dtype. */
 export function equalTo(x: number, relative?: number): Predicate<ConstantValue> {
   return {

@@ -1,32 +1,45 @@
 /**
  * softmax(q·kᵀ · scale + mask) · v is one operator, whose kernel never holds the scores (FlashAttention: Dao et al. 2022).
- * The scale may stand on the query, the keys, or the scores, as factor or divisor; a scale stays before the product
- * where it stands before, since moving a large one could overflow.
+ * The scale may stand on the query, the keys, or the scores, before or behind the mask, as factor or divisor; a scale
+ * stays before the product where it stands before, since moving a large one could overflow. A mask may be added, once or
+ * twice, or choose scores that give way to a number; choosing stays choosing, which differs from adding where a score is
+ * infinite or a whole row is masked. Key heads repeated for several query heads are read in place.
  */
-import { dimEqual, formatShape, shapeEqual, type Dim } from "../core/dim.ts";
+import { dimEqual, dimMul, formatShape, shapeEqual, type Dim } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Node, Value } from "../graph/graph.ts";
-import { Add, Div, Dropout, FlashAttention, MatMul, Mul, Relu, Softmax, Transpose } from "../ops/index.ts";
+import { Add, Div, Dropout, Expand, FlashAttention, MatMul, Mul, Relu, Reshape, Softmax, Transpose, Unsqueeze, Where } from "../ops/index.ts";
 import { softmaxAxes } from "../ops/softmax.ts";
-import { anyOf, commuted, numberIn, op, scalar, value, type ConstantValue, type Pattern } from "../rewrite/pattern.ts";
+import { anyOf, commuted, constant, numberIn, op, scalar, uniform, value, type ConstantValue, type Pattern } from "../rewrite/pattern.ts";
 import { defineRule, isRefusal, reassociates, refuse, type Editor, type Verdict } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
 
 type Scalar = ConstantValue | undefined;
 interface Match {
-  readonly q: Value; readonly kT: Value; readonly v: Value; readonly mask: Value | undefined;
-  readonly qFactor: Scalar; readonly qDivisor: Scalar; readonly kFactor: Scalar; readonly kDivisor: Scalar; readonly factor: Scalar; readonly divisor: Scalar;
-  readonly dot: Node; readonly softmax: Node;
+  readonly q: Value; readonly v: Value; readonly dot: Node; readonly softmax: Node;
+  readonly qFactor: Scalar; readonly qDivisor: Scalar; readonly kFactor: Scalar; readonly kDivisor: Scalar;
+  readonly factor: Scalar; readonly divisor: Scalar; readonly lastFactor: Scalar; readonly lastDivisor: Scalar;
+  readonly bias: Value | undefined; readonly mask: Value | undefined;
+  readonly choice: Value | undefined; readonly fill: Scalar; readonly otherwise: Scalar;
+  /** The keys transposed, or else as they are before `swap`. */
+  readonly kT: Value | undefined; readonly k: Value | undefined; readonly swap: Node | undefined;
 }
 
-/** `inner`, perhaps times or divided by a number. */
-const scaled = (inner: Pattern, factor: string, divisor: string): Pattern =>
-  anyOf(commuted(Mul, [inner, scalar(factor)]), op(Div, [inner, scalar(divisor)]), inner);
-const dot = op(MatMul, [scaled(value("q"), "qFactor", "qDivisor"), scaled(value("kT"), "kFactor", "kDivisor")], { as: "dot" });
-const scores = scaled(dot, "factor", "divisor");
-const probabilities = op(Softmax, [anyOf(commuted(Add, [scores, value("mask")]), scores)], { as: "softmax" });
+/** `inner` times or divided by a number. */
+const scaledBy = (inner: Pattern, factor: string, divisor: string): Pattern => anyOf(commuted(Mul, [inner, scalar(factor)]), op(Div, [inner, scalar(divisor)]));
+const scaled = (inner: Pattern, factor: string, divisor: string): Pattern => anyOf(scaledBy(inner, factor, divisor), inner);
+const plus = (inner: Pattern, name: string): Pattern => anyOf(commuted(Add, [inner, value(name)]), inner);
+const keys = anyOf(op(Transpose, [scaledBy(value("k"), "kFactor", "kDivisor")], { as: "swap" }), scaled(value("kT"), "kFactor", "kDivisor"));
+const dot = op(MatMul, [scaled(value("q"), "qFactor", "qDivisor"), keys], { as: "dot" });
+const biased = plus(scaled(dot, "factor", "divisor"), "bias");
+const chosen = anyOf(op(Where, [value("choice"), constant("fill", uniform), biased]), op(Where, [value("choice"), biased, constant("otherwise", uniform)]), biased);
+const masked = plus(chosen, "mask");
+const scores = anyOf(masked, scaledBy(masked, "lastFactor", "lastDivisor"));
+const probabilities = op(Softmax, [scores], { as: "softmax" });
 
+/** The value whose last two axes are the depth and the keys. */
+const transposedKeys = ({ kT, swap, q }: Match): Value => kT ?? swap?.outputs[0] ?? q;
 const dtypeFits = ({ q }: Match): Verdict => isFloat(q.type.dtype) || refuse("dtype", `'${q.name}' is ${q.type.dtype}`, "use floats");
 function softmaxIsLast({ softmax }: Match): Verdict {
   const rank = softmax.inputs[0]?.type.shape.length ?? 0;
@@ -34,26 +47,31 @@ function softmaxIsLast({ softmax }: Match): Verdict {
   return axes.length === 1 && axes[0] === rank - 1 ? true
     : refuse("softmax-axis", `'${softmax.name}' normalises axes [${axes.join(", ")}] of rank ${rank}`, "normalise over the keys, the last axis");
 }
-function shapesFit({ q, kT, v }: Match): Verdict {
-  const shapes = [q, kT, v].map((x) => x.type.shape), [a = []] = shapes, rank = a.length;
+function shapesFit(m: Match): Verdict {
+  const shapes = [m.q, transposedKeys(m), m.v].map((x) => x.type.shape), [a = [], b = [], c = []] = shapes, rank = a.length;
   const said = shapes.map(formatShape).join(", ");
   if (rank < 2 || rank > 4 || shapes.some((s) => s.length !== rank)) return refuse("rank", `query, keys and values have shapes ${said}`, "give all three the same rank, 2 to 4");
   const same = (d: number): boolean => shapes.every((s) => dimEqual(s[d] ?? 1, a[d] ?? 1));
+  const shared = rank === 4 && same(0) && dimEqual(b[1] ?? 0, 1) && dimEqual(c[1] ?? 0, 1);
   const batches = Array.from({ length: rank - 2 }, (_, d) => d);
-  return batches.every(same) ? true : refuse("batch-differs", `the leading axes of query, keys and values differ: ${said}`, "give all three the same batch and heads");
+  return shared || batches.every(same) ? true : refuse("batch-differs", `the leading axes of query, keys and values differ: ${said}`, "give all three the same batch and heads");
 }
-function maskFits({ mask, dot: { outputs: [product] }, softmax }: Match): Verdict {
+function maskFits({ mask, bias, choice, dot: { outputs: [product] }, softmax }: Match): Verdict {
   const shape: readonly Dim[] = product?.type.shape ?? [], after: readonly Dim[] = softmax.inputs[0]?.type.shape ?? [];
-  return shapeEqual(shape, after) ? true : refuse("shape-grows", `the mask '${mask?.name}' ${formatShape(mask?.type.shape ?? [])} enlarges the scores ${formatShape(shape)}`, "give the mask a shape that broadcasts to the scores");
+  return shapeEqual(shape, after) ? true : refuse("shape-grows", `the mask ${[mask, bias, choice].flatMap((v) => (v ? [`'${v.name}' ${formatShape(v.type.shape)}`] : [])).join(", ")} enlarges the scores ${formatShape(shape)}`, "give the mask a shape that broadcasts to the scores");
 }
 
-interface Scale { readonly scale: number; readonly scale_position: "pre" | "post" }
-/** One scale for those written: before the product where one stands there, else after it. */
+interface Scale { readonly scale: number; readonly scale_position: "pre" | "post" | "last" }
+/** One scale for those written: behind the mask where it stands there, before the product where one does, else after it. */
 function scaleOf(m: Match): Scale | Refusal {
   const of = (factor: Scalar, divisor: Scalar): number => (factor ? numberIn(factor) : divisor ? 1 / numberIn(divisor) : 1);
-  const query = of(m.qFactor, m.qDivisor), key = of(m.kFactor, m.kDivisor), after = of(m.factor, m.divisor);
-  const all = [query, key, after];
+  const query = of(m.qFactor, m.qDivisor), key = of(m.kFactor, m.kDivisor), after = of(m.factor, m.divisor), last = of(m.lastFactor, m.lastDivisor);
+  const all = [query, key, after, last];
   if (all.some((s) => !Number.isFinite(s) || s === 0)) return refuse("scale", `the scale is ${all.join(" · ")}`, "use a finite scale other than 0");
+  if (last !== 1) {
+    return query * key * after === 1 ? { scale: last, scale_position: "last" }
+      : refuse("scale-range", `a scale of ${last} behind the mask cannot be joined with ${query * key * after} before it`, "scale once");
+  }
   if (query === 1 && key === 1) return { scale: after, scale_position: "post" };
   if (key === 1 && after === 1) return { scale: query, scale_position: "pre" };
   if (all.some((s) => Math.abs(s) > 1)) return refuse("scale-range", `scales of ${query} on the query, ${key} on the keys and ${after} on the scores cannot be joined without a chance of overflow`, "use one scale, or scales of at most 1");
@@ -61,15 +79,27 @@ function scaleOf(m: Match): Scale | Refusal {
 }
 
 /** The keys with their last two axes the other way round: without a transposition where that undoes one. */
-function untransposed(kT: Value, edit: Editor): Value {
-  const last = kT.type.shape.length - 1;
+function keysOf(m: Match, edit: Editor): Value {
+  const kT = transposedKeys(m), last = kT.type.shape.length - 1;
   const swap = kT.type.shape.map((_, i) => (i === last ? last - 1 : i === last - 1 ? last : i));
-  const before = kT.producer?.node;
-  const [source] = before?.op === Transpose ? before.inputs : [];
+  const before = m.swap ?? kT.producer?.node;
+  const source = m.k ?? (before?.op === Transpose ? before.inputs[0] : undefined);
   const given = before?.attributes["perm"];
   if (!source) return edit.insert(Transpose, [kT], { perm: swap });
   const perm = swap.map((axis) => (Array.isArray(given) ? Number(given[axis]) : last - axis));
   return perm.every((axis, i) => axis === i) ? source : edit.insert(Transpose, [source], { perm });
+}
+
+/** What [batch, heads, sequence, depth] was before every head was repeated: Reshape(Expand(Reshape(x))), by its shapes. */
+function unrepeated(value: Value): Value | undefined {
+  const flat = value.producer?.node, spread = flat?.op === Reshape ? flat.inputs[0]?.producer?.node : undefined;
+  const apart = spread?.op === Expand ? spread.inputs[0]?.producer?.node : undefined;
+  const x = apart && (apart.op === Reshape || apart.op === Unsqueeze) ? apart.inputs[0] : undefined;
+  const [b, h, t, d] = x?.type.shape ?? [], all = spread?.outputs[0]?.type.shape ?? [], repeats = all[2];
+  if (!x || b === undefined || h === undefined || t === undefined || d === undefined || repeats === undefined) return undefined;
+  const fits = x.type.shape.length === 4 && shapeEqual(apart?.outputs[0]?.type.shape ?? [], [b, h, 1, t, d])
+    && shapeEqual(all, [b, h, repeats, t, d]) && shapeEqual(value.type.shape, [b, dimMul(h, repeats), t, d]);
+  return fits ? x : undefined;
 }
 
 interface Spelling {
@@ -98,7 +128,7 @@ const build = (s: Spelling) => () => {
 export const recogniseAttention = defineRule({
   name: "recognise-attention",
   gePass: "FlashAttentionFusionPass",
-  doc: "Scaled dot-product attention, MatMul, Softmax, MatMul, with its scale on query, keys or scores, an additive mask, and keys transposed in any way, becomes FlashAttention.",
+  doc: "Scaled dot-product attention, MatMul, Softmax, MatMul, with its scale on query, keys or scores, masks that are added or choose, keys transposed in any way and repeated for several heads, becomes FlashAttention.",
   stage: "recognise",
   match: op(MatMul, [probabilities, value("v")]) as Pattern<Match>,
   hallmarks: [Softmax],
@@ -107,7 +137,10 @@ export const recogniseAttention = defineRule({
   rewrite(m, edit) {
     const scale = scaleOf(m);
     if (isRefusal(scale)) return scale;
-    return edit.insert(FlashAttention, [m.q, untransposed(m.kT, edit), m.v, ...(m.mask ? [m.mask] : [])], { ...scale });
+    const keys = keysOf(m, edit), oneKeys = unrepeated(keys), oneValues = unrepeated(m.v);
+    const [k, v] = oneKeys && oneValues && dimEqual(oneKeys.type.shape[1] ?? 0, oneValues.type.shape[1] ?? 0) ? [oneKeys, oneValues] : [keys, m.v];
+    const filled = m.fill ?? m.otherwise;
+    return edit.insert(FlashAttention, [m.q, k, v, m.mask, m.bias, m.choice], { ...scale, ...(filled ? { fill: numberIn(filled), fill_where: m.fill ? 1 : 0 } : {}) });
   },
   example: build({ scores: (b, s) => b.add(Div, [s, 2]) }),
   examples: [
@@ -120,6 +153,11 @@ export const recogniseAttention = defineRule({
     build({ rank: 2, scores: (b, s) => b.add(Add, [s, b.random([5])]) }),
     build({ keys: (b) => b.input("kT", [2, 2, 4, 5]) }),
     build({ keys: (b) => b.add(Transpose, [b.input("k0", [2, 5, 2, 4])], { perm: [0, 2, 3, 1] }) }),
+    build({ keys: (b, k) => b.add(Transpose, [b.add(Mul, [k, 0.6])], { perm: [0, 1, 3, 2] }) }),
+    build({ scores: (b, s) => b.add(Mul, [b.add(Add, [s, b.random([3, 5])]), 1e-8]) }),
+    build({ scores: (b, s) => b.add(Add, [b.random([2, 1, 1, 5]), b.add(Add, [b.add(Div, [s, 1e8]), b.random([3, 5])])]) }),
+    build({ scores: (b, s) => b.add(Where, [b.input("choice", [2, 1, 3, 5], "bool"), -1e9, b.add(Mul, [s, 0.5])]) }),
+    build({ scores: (b, s) => b.add(Add, [b.add(Where, [b.input("choice", [1, 5], "bool"), b.add(Add, [b.add(Mul, [s, 1e-8]), b.random([3, 1])]), -Infinity]), b.random([5])]) }),
   ],
   refuses: {
     "softmax-axis": build({ axis: 2 }),
