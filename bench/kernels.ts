@@ -26,7 +26,7 @@ function chain(name: string, dims: readonly number[], out: readonly number[], fl
 }
 
 function conv(c: number, m: number, size: number, k: number, options: { stride?: number; group?: number; length?: number } = {}): Case {
-  const { stride = 1, group = 1, length = c === m && stride === 1 ? 4 : 1 } = options, pad = (k - 1) >> 1, out = Math.floor((size + 2 * pad - k) / stride) + 1;
+  const { stride = 1, group = 1, length = c === m && stride === 1 ? (group > 1 ? 12 : 4) : 1 } = options, pad = (k - 1) >> 1, out = Math.floor((size + 2 * pad - k) / stride) + 1;
   const name = `conv ${group === c && c > 1 ? "depthwise " : ""}${k}x${k} s${stride} ${c}->${m} @${size}`;
   return chain(name, [1, c, size, size], [1, m, out, out], 2 * out * out * m * (c / group) * k * k, length, (i, x, y, init) => {
     init[`w${i}`] = tensor([m, c / group, k, k], 1 / Math.sqrt((c / group) * k * k));
@@ -59,11 +59,11 @@ function attention(heads: number, sequence: number, dim: number): Case {
   const dims = [1, heads, sequence, dim];
   return {
     name: `attention ${heads} heads ${sequence}x${dim}`, flops: 4 * heads * sequence * sequence * dim,
-    feeds: { q: tensor(dims), k: tensor([1, heads, dim, sequence]), v: tensor(dims) },
+    feeds: { q: tensor(dims), k: tensor(dims), v: tensor(dims) },
     spec: {
-      opset: 17, inputs: { q: f32(dims), k: f32([1, heads, dim, sequence]), v: f32(dims) }, outputs: { y: f32(dims) }, initializers: { s: { dtype: "float32", dims: [], data: Float32Array.of(1 / Math.sqrt(dim)) } },
+      opset: 17, inputs: { q: f32(dims), k: f32(dims), v: f32(dims) }, outputs: { y: f32(dims) }, initializers: { s: { dtype: "float32", dims: [], data: Float32Array.of(1 / Math.sqrt(dim)) } },
       nodes: [
-        { type: "MatMul", inputs: ["q", "k"], outputs: ["a"] }, { type: "Mul", inputs: ["a", "s"], outputs: ["b"] },
+        { type: "Transpose", inputs: ["k"], outputs: ["t"], attributes: { perm: [0, 1, 3, 2] } }, { type: "MatMul", inputs: ["q", "t"], outputs: ["a"] }, { type: "Mul", inputs: ["a", "s"], outputs: ["b"] },
         { type: "Softmax", inputs: ["b"], outputs: ["p"], attributes: { axis: -1 } }, { type: "MatMul", inputs: ["p", "v"], outputs: ["y"] },
       ],
     },

@@ -17,7 +17,7 @@ import { addressOf, loadAt, storeAt, type KernelBuilder } from "./builder.ts";
 import { Epilogue } from "./epilogue.ts";
 import { emitFill } from "./fill.ts";
 import { emitGemm, type DirectRows, type DotColumns, type GatheredRows, type RowColumns } from "./gemm.ts";
-import { emitZero, isDistance, overRun, transpose4 } from "./runs.ts";
+import { emitInterleave, emitZero, isDistance, overRun, transpose4 } from "./runs.ts";
 import { accumulate, declareAccumulators, laneOf } from "./tile.ts";
 import { replaceLocal } from "./lanes.ts";
 
@@ -70,7 +70,7 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
     sums: b.temporary("sums", "float32", [width, lanes]), rows: b.temporary("rows", "float32", [lanes, width]),
   };
   const total = b.letIndex(into, "queries", toIndex(s.query.extent)), keys = b.letIndex(into, "keys", toIndex(s.key.extent));
-  const k = inPlace(b, into, s.k, s.key, s.dim, positions), v = inPlace(b, into, s.v, s.valueDim, s.key, positions);
+  const k = contiguousKeys(b, into, s, inPlace(b, into, s.k, s.key, s.dim, positions)), v = inPlace(b, into, s.v, s.valueDim, s.key, positions);
   const keyRows = k ? undefined : b.temporary("key_rows", "float32", [blockKeys, depth]), valueRows = v ? undefined : b.temporary("value_rows", "float32", [blockKeys, width]);
   const [q, p, o, rows] = [scratch.queries, scratch.scores, scratch.sums, scratch.rows].map((x) => b.let(into, x.name, addressOf(x)));
   if (!q || !p || !o || !rows) return;
@@ -108,6 +108,15 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
     b.loop(body, "i", sub(from, first), constant(lanes, i32), 1, lanes, (i, inner) =>
       epilogue.storeRow(inner, b.let(inner, "row", plus(first, i)), b.let(inner, "from", plus(rows, times(i, width * 4))), "float32", width));
   });
+}
+
+/** Keys that lie transposed are copied once a head: blocks of them are then read for every block of queries. */
+function contiguousKeys(b: KernelBuilder, into: Stmt[], s: AttentionStructure, k: Operand | undefined): Operand | undefined {
+  const depth = Number(s.dim.extent);
+  if (!k || !isDistance(k.rowBytes, 4) || isDistance(k.stepBytes, 4) || depth === 1) return k;
+  const start = b.let(into, "keys", addressOf(b.temporary("keys", "float32", [s.key.extent, depth])));
+  emitInterleave(b, into, k.pointer, start, toIndex(s.key.extent), depth, k.stepBytes);
+  return { pointer: start, rowBytes: depth * 4, stepBytes: 4 };
 }
 
 /** Without keys there is nothing to divide by: the result is the empty sum, 0. */

@@ -36,6 +36,8 @@ function reduceLoop(s: Loop, table: ExprTable, fresh: (hint: string) => string):
   const moving = new Map<Expr, { readonly name: string; readonly start: Expr; readonly step: Expr }>();
   for (const pointer of pointersOf(s.body)) {
     if (moving.size === mostPointers) break;
+    // A loop that counts addresses already is such a pointer.
+    if (pointer.kind === "axis") continue;
     const sum = table.linear(pointer);
     const own = sum.terms.find((t) => t.atom.kind === "axis" && t.atom.axis === s.axis);
     if (!own || sum.terms.some((t) => t !== own && depends(t.atom, s.axis, inside))) continue;
