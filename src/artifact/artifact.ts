@@ -1,5 +1,6 @@
 /** Artifacts as a whole: manifest, code by engine, weights, and the fusion report, which is parsed only when asked for. */
 import { fail } from "../core/diagnostic.ts";
+import { dtypes } from "../core/dtype.ts";
 import { readContainer, writeContainer, type Section } from "./container.ts";
 import type { CodeJson, DataJson, Manifest, StepJson } from "./manifest.ts";
 
@@ -46,13 +47,13 @@ export function readArtifact(bytes: Uint8Array): Artifact {
   const sections = readContainer(bytes);
   const find = (kind: Section["kind"]): Uint8Array | undefined => sections.find((s) => s.kind === kind)?.bytes;
   const weights = find("weights") ?? inconsistent("it has no weights section");
-  const manifest = JSON.parse(new TextDecoder().decode(find("manifest") ?? inconsistent("it has no manifest"))) as Manifest;
-  checkManifest(manifest, sections, weights.byteLength);
+  const manifest = parse(find("manifest") ?? inconsistent("it has no manifest"), "manifest") as Manifest;
+  checkShape(manifest, () => checkManifest(manifest, sections, weights.byteLength));
   return {
     manifest,
     section: (index) => sections[index]?.bytes ?? inconsistent(`section ${index} is missing`),
     weights,
-    report: () => { const section = find("report"); return section && JSON.parse(new TextDecoder().decode(section)); },
+    report: () => { const section = find("report"); return section && parse(section, "report"); },
     sections,
   };
 }
@@ -64,6 +65,25 @@ export function stripReport(bytes: Uint8Array): Uint8Array {
 
 const inconsistent = (what: string): never => fail("OF6004", `the artifact is inconsistent: ${what}`, { hint: "compile the model again" });
 
+function parse(section: Uint8Array, what: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(section));
+  } catch {
+    return inconsistent(`its ${what} is not JSON`);
+  }
+}
+
+/** Runs a check that takes the manifest's form for granted. */
+function checkShape(manifest: unknown, check: () => void): void {
+  if (typeof manifest !== "object" || manifest === null) inconsistent("its manifest is not an object");
+  try {
+    check();
+  } catch (e) {
+    if (e instanceof TypeError) inconsistent("its manifest has not the form of one");
+    throw e;
+  }
+}
+
 /** Indices and lengths that the runtime relies on. */
 function checkManifest(m: Manifest, sections: readonly Section[], weightBytes: number): void {
   for (const key of ["inputs", "outputs", "code", "buffers", "steps", "weights"] as const) if (!Array.isArray(m[key])) inconsistent(`its manifest has no ${key}`);
@@ -71,6 +91,8 @@ function checkManifest(m: Manifest, sections: readonly Section[], weightBytes: n
     if (sections[c.section]?.kind !== "code") inconsistent(`section ${c.section} is not code`);
     if (c.relaxation !== undefined && sections[c.relaxation]?.kind !== "relaxation") inconsistent(`section ${c.relaxation} is no relaxation`);
   }
+  for (const p of [...m.inputs, ...m.outputs, ...m.buffers]) if (!Array.isArray(p.dims) || !Object.hasOwn(dtypes, p.dtype)) inconsistent(`'${p.name}' has no type`);
+  if (![m.memory.sizes, m.memory.arena].every(Array.isArray)) inconsistent("it has no memory plan");
   const buffer = (i: number | null): void => { if (i !== null && !m.buffers[i]) inconsistent(`there is no buffer ${i}`); };
   const data = (d: DataJson): void => { if (!(d.offset >= 0 && d.length >= 0 && d.offset + d.length <= weightBytes)) inconsistent("a weight lies outside its section"); };
   for (const p of [...m.inputs, ...m.outputs]) buffer(p.buffer);

@@ -5,6 +5,9 @@ import { fail, nearestName } from "../core/diagnostic.ts";
 import type { TensorData } from "../core/dtype.ts";
 import { checkLength, storageOf, Tensor, type Resident, type TensorLike } from "./tensor.ts";
 
+/** Compiled code counts in 32 bits. */
+const largestSize = 2 ** 31 - 1;
+
 export type Feeds = Readonly<Record<string, TensorLike>>;
 
 /** An input as fed: elements in the dtype's storage, or where they lie in this session's memory. */
@@ -24,6 +27,7 @@ export interface BoundFeeds {
  * lengths (OF7006).
  */
 export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: object): BoundFeeds {
+  if (typeof feeds !== "object" || feeds === null) fail("OF7001", "run takes an object of tensors by input name", { hint: "run({ x: new Tensor(type, data, dims) })" });
   for (const name of Object.keys(feeds)) {
     if (inputs.some((i) => i.name === name)) continue;
     const near = nearestName(name, inputs.map((i) => i.name));
@@ -34,7 +38,7 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
   const boundBy = new Map<string, string>();
   const later: (() => void)[] = [];
   for (const input of inputs) {
-    const feed = feeds[input.name];
+    const feed = Object.hasOwn(feeds, input.name) ? feeds[input.name] : undefined;
     if (feed) fed.set(input.name, accept(input, feed, owner));
     else if (!input.default) fail("OF7001", `input '${input.name}' is not fed`, { hint: `it takes ${input.dtype} of ${formatShape(input.dims)}` });
     const dims = feed ? feed.dims : (input.default?.dims ?? []);
@@ -56,11 +60,12 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
 }
 
 function accept(input: InputJson, feed: TensorLike, owner: object): Fed {
-  if (typeof feed !== "object" || !Array.isArray(feed.dims) || typeof feed.type !== "string") {
+  if (typeof feed !== "object" || feed === null || !Array.isArray(feed.dims) || typeof feed.type !== "string") {
     fail("OF7003", `what is fed to '${input.name}' is not a tensor`, { hint: "feed new Tensor(type, data, dims)" });
   }
   if (feed.type !== input.dtype) fail("OF7003", `input '${input.name}' takes ${input.dtype}, not ${feed.type}`);
   const dims = [...feed.dims];
+  if (dims.some((d) => d > largestSize)) fail("OF7004", `what is fed to '${input.name}' has dims [${dims.join(", ")}]; sizes are at most ${largestSize}`);
   if (feed instanceof Tensor && feed.resident?.owner === owner) return { dims, data: feed.resident };
   const data = storageOf(input.dtype, feed.data);
   checkLength(data.length, dims, `what is fed to '${input.name}'`);

@@ -17,9 +17,19 @@ async function bytesOf(source: ArtifactSource): Promise<Uint8Array> {
   if (source instanceof Uint8Array) return source;
   if (source instanceof ArrayBuffer) return new Uint8Array(source);
   if (typeof Response !== "undefined" && source instanceof Response) return fromResponse(source);
-  const url = new URL(source as string | URL, typeof location === "undefined" ? undefined : location.href);
+  if (!(source instanceof URL) && typeof source !== "string") return fail("OF7011", "load takes bytes, a URL or a Response");
+  const url = parseUrl(source);
   if (url.protocol === "file:") return readFile(url);
-  return fromResponse(await fetch(url));
+  return fromResponse(await fetch(url).catch((e: unknown) => fail("OF7011", `${url.href} could not be fetched: ${e instanceof Error ? e.message : String(e)}`)));
+}
+
+/** A path without a scheme means a place beside the page; Node has none. */
+function parseUrl(source: URL | string): URL {
+  try {
+    return new URL(source, typeof location === "undefined" ? undefined : location.href);
+  } catch {
+    return fail("OF7011", `'${source.toString()}' is not a URL`, { hint: 'in Node, load(await readFile(path)) or load(new URL("model.om", import.meta.url))' });
+  }
 }
 
 async function fromResponse(response: Response): Promise<Uint8Array> {

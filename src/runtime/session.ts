@@ -31,6 +31,16 @@ export interface RunOptions {
 /** An input or output: sizes are numbers, or text where they depend on what is fed. */
 export interface Port { readonly name: string; readonly dtype: DType; readonly dims: readonly (number | string)[] }
 
+/** What a session runs on. */
+interface Machine {
+  readonly artifact: Artifact;
+  readonly heap: Heap;
+  readonly arena: Arena;
+  readonly buffers: Buffers;
+  readonly weights: Weights;
+  readonly run: (observer: StepObserver | undefined) => void;
+}
+
 const port = (p: PortJson): Port => ({ name: p.name, dtype: p.dtype, dims: p.dims.map((d: DimJson) => (typeof d === "number" ? d : formatDimJson(d))) });
 
 export class Session {
@@ -38,26 +48,16 @@ export class Session {
   readonly outputs: readonly Port[];
   /** The model's metadata_props. */
   readonly metadata: Readonly<Record<string, string>>;
-  readonly #artifact: Artifact;
-  readonly #heap: Heap;
-  readonly #arena: Arena;
-  readonly #buffers: Buffers;
-  readonly #weights: Weights;
-  readonly #run: (observer: StepObserver | undefined) => void;
+  /** Undefined once disposed. */
+  #machine: Machine | undefined;
   #last: Promise<unknown> = Promise.resolve();
-  #disposed = false;
 
-  private constructor(artifact: Artifact, heap: Heap, arena: Arena, buffers: Buffers, weights: Weights, run: (observer: StepObserver | undefined) => void) {
-    const { manifest } = artifact;
+  private constructor(machine: Machine) {
+    const { manifest } = machine.artifact;
     this.inputs = manifest.inputs.map(port);
     this.outputs = manifest.outputs.map(port);
     this.metadata = manifest.metadata;
-    this.#artifact = artifact;
-    this.#heap = heap;
-    this.#arena = arena;
-    this.#buffers = buffers;
-    this.#weights = weights;
-    this.#run = run;
+    this.#machine = machine;
   }
 
   /** Instantiates the code, fills the weights and loads host operators. */
@@ -70,11 +70,11 @@ export class Session {
     const weights = new Weights(manifest, artifact.weights, heap);
     weights.fill();
     const run = await prepareSteps(manifest, { arena, buffers, instance, weights: artifact.weights });
-    return new Session(artifact, heap, arena, buffers, weights, run);
+    return new Session({ artifact, heap, arena, buffers, weights, run });
   }
 
   /** Bytes of WebAssembly memory this session holds. */
-  get memoryBytes(): number { return this.#heap.memory.buffer.byteLength; }
+  get memoryBytes(): number { return this.#machine?.heap.memory.buffer.byteLength ?? 0; }
 
   /** Runs the program. Calls made while another runs wait for it. */
   run(feeds: Feeds, options: RunOptions = {}): Promise<Record<string, Tensor>> {
@@ -84,20 +84,18 @@ export class Session {
   }
 
   /** Lets go of the code and its memory. Kept results can no longer be read. */
-  dispose(): void { this.#disposed = true; }
+  dispose(): void { this.#machine = undefined; }
 
   #execute(feeds: Feeds, options: RunOptions): Record<string, Tensor> {
-    if (this.#disposed) fail("OF7008", "this session has been disposed");
-    const { manifest } = this.#artifact;
+    const machine = this.#machine ?? fail("OF7008", "this session has been disposed");
+    const { manifest } = machine.artifact;
     const wanted = this.#wanted(options);
     const bound = bindFeeds(manifest.inputs, feeds, this);
-    this.#arena.begin(bound.symbols);
-    this.#weights.override((name) => { const f = bound.fed.get(name); return f && this.#elements(name, f); });
-    this.#writeInputs(bound);
-    this.#run(options.onStep);
-    const results: Record<string, Tensor> = {};
-    for (const p of manifest.outputs) if (wanted.has(p.name)) results[p.name] = this.#result(p, options.keep?.includes(p.name) ?? false);
-    return results;
+    machine.arena.begin(bound.symbols);
+    machine.weights.override((name) => { const f = bound.fed.get(name); return f && this.#elements(name, f); });
+    writeInputs(machine, bound);
+    runSteps(machine, options.onStep);
+    return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));
   }
 
   #wanted(options: RunOptions): ReadonlySet<string> {
@@ -110,39 +108,21 @@ export class Session {
     return new Set(options.outputs ? [...options.outputs, ...(options.keep ?? [])] : names);
   }
 
-  #writeInputs({ fed }: BoundFeeds): void {
-    const { manifest, weights } = this.#artifact;
-    for (const input of manifest.inputs) {
-      const given = fed.get(input.name);
-      if (!given) {
-        if (input.default && !this.#isWeight(input.buffer)) this.#buffers.write(input.buffer, readData(input.default, weights));
-      } else if (this.#isWeight(input.buffer)) continue;
-      else if (isResident(given.data)) this.#buffers.writeFrom(input.buffer, given.data.address, given.dims);
-      else this.#buffers.write(input.buffer, { dtype: input.dtype, dims: given.dims, data: given.data });
-    }
-  }
-
-  /** Whether a buffer is a weight's memory, which `Weights` fills. */
-  #isWeight(buffer: number): boolean {
-    const { at } = this.#buffers.of(buffer);
-    return typeof at === "number" && this.#artifact.manifest.weights.some((w) => at >= w.at && at < w.at + Math.max(w.bytes, 1));
-  }
-
   #elements(name: string, f: Fed): CoreTensor {
     const dtype = this.inputs.find((i) => i.name === name)?.dtype ?? "float32";
     return { dtype, dims: f.dims, data: isResident(f.data) ? f.data.read() : f.data };
   }
 
-  #result(p: PortJson, keep: boolean): Tensor {
+  #result({ buffers, heap }: Machine, p: PortJson, keep: boolean): Tensor {
     if (!keep || p.dtype === "string") {
-      const t = this.#buffers.read(p.buffer);
+      const t = buffers.read(p.buffer);
       return new Tensor(t.dtype, t.data as never, t.dims);
     }
-    const dims = this.#buffers.dims(p.buffer);
+    const dims = buffers.dims(p.buffer);
     const bytes = sizeOf(dims) * byteSize(p.dtype);
-    const address = this.#heap.allocate(bytes);
-    const kept = viewBytes(p.dtype, this.#heap.bytes.subarray(address, address + bytes));
-    this.#buffers.readInto(p.buffer, dims, kept);
+    const address = heap.allocate(bytes);
+    const kept = viewBytes(p.dtype, heap.bytes.subarray(address, address + bytes));
+    buffers.readInto(p.buffer, dims, kept);
     return new Tensor(p.dtype, this.#resident(address, bytes, p.dtype), dims);
   }
 
@@ -150,10 +130,40 @@ export class Session {
     let alive = true;
     return {
       owner: this, address, bytes,
-      read: () => (this.#disposed || !alive ? fail("OF7012", "this tensor's memory has been given back") : viewBytes(dtype, this.#heap.bytes.slice(address, address + bytes))),
-      free: () => { if (alive) this.#heap.free(address); alive = false; },
+      read: () => {
+        const heap = alive ? this.#machine?.heap : undefined;
+        return heap ? viewBytes(dtype, heap.bytes.slice(address, address + bytes)) : fail("OF7012", "this tensor's memory has been given back");
+      },
+      free: () => { if (alive) this.#machine?.heap.free(address); alive = false; },
     };
   }
 }
 
 const isResident = (data: Fed["data"]): data is Resident => "owner" in data;
+
+function writeInputs(machine: Machine, { fed }: BoundFeeds): void {
+  const { artifact: { manifest, weights }, buffers } = machine;
+  for (const input of manifest.inputs) {
+    if (isWeight(machine, input.buffer)) continue;
+    const given = fed.get(input.name);
+    if (!given) { if (input.default) buffers.write(input.buffer, readData(input.default, weights)); }
+    else if (isResident(given.data)) buffers.writeFrom(input.buffer, given.data.address, given.dims);
+    else buffers.write(input.buffer, { dtype: input.dtype, dims: given.dims, data: given.data });
+  }
+}
+
+/** Whether a buffer is a weight's memory, which `Weights` fills. */
+function isWeight({ artifact, buffers }: Machine, buffer: number): boolean {
+  const { at } = buffers.of(buffer);
+  return typeof at === "number" && artifact.manifest.weights.some((w) => at >= w.at && at < w.at + Math.max(w.bytes, 1));
+}
+
+/** Runs the steps; what WebAssembly refuses to compute (an integer divided by zero) is OF7015. */
+function runSteps(machine: Machine, observer: StepObserver | undefined): void {
+  try {
+    machine.run(observer);
+  } catch (e) {
+    if (e instanceof WebAssembly.RuntimeError) fail("OF7015", `the program cannot compute this: ${e.message}`, { hint: "check the values that are fed" });
+    throw e;
+  }
+}

@@ -1,6 +1,6 @@
 /** Tensors that go into and come out of a session; of the same shape as onnxruntime-common's. */
 import { fail } from "../core/diagnostic.ts";
-import { allocate, dtypes, is64, type DType, type TensorData, type TypedArray } from "../core/dtype.ts";
+import { allocate, byteSize, dtypes, is64, isInteger, type DType, type TensorData, type TypedArray } from "../core/dtype.ts";
 import { toBfloat16, toFloat16 } from "../core/float16.ts";
 import { sizeOf } from "../core/tensor.ts";
 
@@ -36,7 +36,7 @@ export class Tensor implements TensorLike {
    * @param data as many elements as `dims` say, row-major; typed arrays are not copied
    */
   constructor(type: DType, data: ElementSource | Resident, dims?: readonly number[]) {
-    if (!(type in dtypes)) fail("OF7003", `there is no tensor type '${String(type)}'`);
+    if (!Object.hasOwn(dtypes, type)) fail("OF7003", `there is no tensor type '${String(type)}'`);
     this.type = type;
     if (isResident(data)) {
       this.#resident = data;
@@ -68,18 +68,18 @@ export class Tensor implements TensorLike {
   }
 }
 
-const isResident = (data: ElementSource | Resident): data is Resident => "owner" in data && "free" in data;
+const isResident = (data: ElementSource | Resident): data is Resident => typeof data === "object" && data !== null && "owner" in data && "free" in data;
 
 /** Refuses a length that the dims do not have, with OF7006. */
 export function checkLength(length: number, dims: readonly number[], what: string): void {
-  if (dims.some((d) => !Number.isSafeInteger(d) || d < 0)) fail("OF7004", `${what} has dims [${dims.join(", ")}]; sizes are whole numbers of at least 0`);
+  if (!Array.isArray(dims) || dims.some((d) => !Number.isSafeInteger(d) || d < 0)) fail("OF7004", `${what} has dims [${Array.isArray(dims) ? dims.join(", ") : String(dims)}]; sizes are whole numbers of at least 0`);
   if (length !== sizeOf(dims)) fail("OF7006", `${what} of [${dims.join(", ")}] needs ${sizeOf(dims)} elements and has ${length}`);
 }
 
 /** `data` as what core tensors store: the dtype's own typed array, float16 as bits, bool as bytes. */
 export function storageOf(type: DType, data: unknown): TensorData {
   if (type === "string") {
-    if (Array.isArray(data)) return data.map(String);
+    if (Array.isArray(data) && data.every((s) => typeof s === "string")) return data;
     return fail("OF7003", "a string tensor takes an array of strings");
   }
   const empty = allocate(type, 0);
@@ -95,8 +95,38 @@ export function storageOf(type: DType, data: unknown): TensorData {
   if (!Array.isArray(data)) return fail("OF7003", `a ${type} tensor takes a ${empty.constructor.name} or an array`);
   const out = allocate(type, data.length);
   data.forEach((value: unknown, i) => {
-    if (is64(type)) (out as BigInt64Array)[i] = BigInt(value as number | bigint);
-    else out[i] = type === "float16" ? toFloat16(Number(value)) : type === "bfloat16" ? toBfloat16(Number(value)) : Number(value);
+    if (is64(type)) (out as BigInt64Array)[i] = integerOf(value, type);
+    else out[i] = encode(numberOf(value, type), type);
   });
   return out;
 }
+
+function encode(value: number, type: DType): number {
+  if (type === "float16") return toFloat16(value);
+  if (type === "bfloat16") return toBfloat16(value);
+  if (type === "bool") return value === 0 ? 0 : 1;
+  const [least, most] = isInteger(type) ? rangeOf(type) : [-Infinity, Infinity];
+  return isInteger(type) && !(Number.isInteger(value) && value >= least && value <= most) ? notAnElement(value, type) : value;
+}
+
+/** Elements of listed values: numbers, truth values, or the texts NaN, Infinity and -Infinity that JSON has no numbers for. */
+function numberOf(value: unknown, type: DType): number {
+  if (typeof value === "number") return value;
+  if (typeof value === "boolean" || typeof value === "bigint") return Number(value);
+  return value === "NaN" || value === "Infinity" || value === "-Infinity" ? Number(value) : notAnElement(value, type);
+}
+
+/** 64-bit integers, as bigint, whole number, or digits. */
+function integerOf(value: unknown, type: "int64" | "uint64"): bigint {
+  const isWhole = typeof value === "bigint" || typeof value === "boolean" || (typeof value === "number" && Number.isSafeInteger(value)) || (typeof value === "string" && /^-?\d{1,20}$/.test(value));
+  if (!isWhole) return notAnElement(value, type);
+  const integer = BigInt(value);
+  return (type === "int64" ? BigInt.asIntN(64, integer) : BigInt.asUintN(64, integer)) === integer ? integer : notAnElement(value, type);
+}
+
+function rangeOf(type: DType): readonly [least: number, most: number] {
+  const bits = 8 * byteSize(type);
+  return dtypes[type].kind === "uint" ? [0, 2 ** bits - 1] : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
+}
+
+const notAnElement = (value: unknown, type: DType): never => fail("OF7003", `${typeof value === "object" ? "an object or list" : `'${String(value)}'`} is not an element of a ${type} tensor`);

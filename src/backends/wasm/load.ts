@@ -27,6 +27,13 @@ export function codeFor({ manifest, section }: Artifact, wanted?: Engine): Uint8
   return relax(code, section(entry.relaxation)) ?? fail("OF6004", "the artifact is inconsistent: its relaxation does not fit its code", { hint: "compile the model again" });
 }
 
+/** An engine refuses code that is not valid, or has no room for its memory. */
+function refuse(e: unknown): never {
+  if (e instanceof WebAssembly.CompileError || e instanceof WebAssembly.LinkError) return fail("OF6004", `the artifact is inconsistent: its code is not valid (${e.message})`, { hint: "compile the model again" });
+  if (e instanceof RangeError) return fail("OF7010", `this engine has no room for the program's memory: ${e.message}`, { hint: "compile for smaller input shapes" });
+  throw e;
+}
+
 export interface Instance {
   readonly memory: WebAssembly.Memory;
   /** The exported function of a segment. */
@@ -35,7 +42,7 @@ export interface Instance {
 
 /** Compiles and instantiates a code section. Modules of one thread import nothing. */
 export async function instantiate(code: Uint8Array): Promise<Instance> {
-  const { instance } = await WebAssembly.instantiate(code as Uint8Array<ArrayBuffer>, {});
+  const { instance } = await WebAssembly.instantiate(code as Uint8Array<ArrayBuffer>, {}).catch(refuse);
   const { exports } = instance;
   const memory = exports["memory"];
   if (!(memory instanceof WebAssembly.Memory)) return fail("OF6004", "the artifact is inconsistent: its code exports no memory", { hint: "compile the model again" });
