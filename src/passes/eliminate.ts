@@ -97,7 +97,7 @@ const sameAs: ReadonlyMap<OpDef, SameAs> = new Map<OpDef, SameAs>([
   [Pad, (node) => (elementsAre(node.inputs[1], (pad) => pad === 0) ? node.inputs[0] : undefined)],
   [Tile, (node) => (elementsAre(node.inputs[1], (times) => times === 1) ? node.inputs[0] : undefined)],
   [Resize, (node) => (isUnscaled(node) ? node.inputs[0] : undefined)],
-  [Concat, onlyOperand],
+  [Concat, (node) => onlyOperand(node) ?? rejoined(node)],
   [Split, (node) => (node.outputs.length === 1 ? node.inputs[0] : undefined)],
   [Sum, onlyOperand],
   [Mean, onlyOperand],
@@ -111,6 +111,14 @@ const sameAs: ReadonlyMap<OpDef, SameAs> = new Map<OpDef, SameAs>([
   ...[Relu, Ceil, Floor, Round, Sign, Abs].map((op): [OpDef, SameAs] => [op, idempotent(op)]),
   ...[Not, Neg].map((op): [OpDef, SameAs] => [op, involution(op)]),
 ]);
+
+/** What a Split took apart and a Concat along the same axis puts together in the same order. */
+const rejoined: SameAs = (node) => {
+  const split = node.inputs[0]?.producer?.node, rank = node.inputs[0]?.type.shape.length ?? 0;
+  const axisOf = ({ attributes }: Node): number => (Number(attributes["axis"]) + rank) % rank;
+  if (split?.op !== Split || split.outputs.length !== node.inputs.length || axisOf(split) !== axisOf(node)) return undefined;
+  return node.inputs.every((v, i) => v === split.outputs[i]) ? split.inputs[0] : undefined;
+};
 
 const onlyFirstUsed = (node: Node): boolean => node.outputs.slice(1).every((v) => v.uses.length === 0 && v.resultOf.length === 0);
 const typeOf = (v: Value | undefined): TypeInfo | undefined => v && typeWithConstant(v);
