@@ -1,12 +1,12 @@
 /** `--mode=3`: checks a model without compiling it, and reports on every operator as GE's `check_result.json` does. */
 import { DiagnosticError, type Diagnostic } from "../core/diagnostic.ts";
 import { decodeModel } from "../onnx/decode.ts";
-import { nameNodes, subgraphProtos } from "../onnx/order.ts";
+import { nameNodes } from "../onnx/order.ts";
 import { readModel, type ModelSource } from "../onnx/read.ts";
-import type { NodeProto } from "../onnx/schema/onnx_pb.ts";
 import { operators } from "../ops/index.ts";
 
-interface OperatorResult { readonly name: string; readonly type: string; readonly result: "success" | "failed"; readonly cause: readonly { readonly code: string; readonly message: string }[] }
+interface Cause { readonly code: string; readonly message: string }
+interface OperatorResult { readonly name: string; readonly type: string; readonly result: "success" | "failed"; readonly cause: readonly Cause[] }
 export interface CheckResult {
   readonly name: string;
   readonly result: "success" | "failed";
@@ -18,37 +18,37 @@ export interface CheckResult {
 
 /** Checks a model and hands the result to `write`; the diagnostics when it failed. */
 export function checkModel(source: ModelSource, name: string, write: (result: CheckResult) => void): readonly Diagnostic[] | undefined {
+  const problems = problemsOf(source);
+  const known = nodesOf(source);
+  const causes = new Map<string, Cause[]>();
+  for (const d of problems) {
+    const node = d.place?.node ?? "";
+    if (!known.has(node)) known.set(node, "");
+    causes.set(node, [...(causes.get(node) ?? []), { code: d.code, message: d.message }]);
+  }
+  const op = [...known].map(([node, type]): OperatorResult => ({ name: node, type, result: causes.has(node) ? "failed" : "success", cause: causes.get(node) ?? [] }));
+  const failed = op.filter((o) => o.result === "failed").length;
+  write({ name, result: problems.length ? "failed" : "success", total: op.length, pass: op.length - failed, fail: failed, op });
+  return problems.length ? problems : undefined;
+}
+
+function problemsOf(source: ModelSource): readonly Diagnostic[] {
   try {
-    const { info } = readModel(source, operators);
-    write(resultOf(name, info.nodeTypes, []));
-    return undefined;
+    readModel(source, operators);
+    return [];
   } catch (e) {
-    if (!(e instanceof DiagnosticError)) throw e;
-    write(resultOf(name, nodesOf(source), e.diagnostics));
-    return e.diagnostics;
+    if (e instanceof DiagnosticError) return e.diagnostics;
+    throw e;
   }
 }
 
-/** Every node with what is wrong with it; what concerns no node stands under an entry without a name. */
-function resultOf(name: string, nodes: ReadonlyMap<string, string>, diagnostics: readonly Diagnostic[]): CheckResult {
-  const causes = new Map<string, { code: string; message: string }[]>();
-  for (const { code, message, place } of diagnostics) {
-    const node = place?.node ?? "";
-    causes.set(node, [...(causes.get(node) ?? []), { code, message }]);
-  }
-  const listed = new Map([...nodes, ...[...causes.keys()].filter((node) => !nodes.has(node)).map((node): [string, string] => [node, ""])]);
-  const op = [...listed].map(([node, type]): OperatorResult => ({ name: node, type, result: causes.has(node) ? "failed" : "success", cause: causes.get(node) ?? [] }));
-  return { name, result: causes.size ? "failed" : "success", total: op.length, pass: op.length - causes.size, fail: causes.size, op };
-}
-
-/** Names and types of a model's nodes, as far as the file can be decoded. */
-function nodesOf(source: ModelSource): ReadonlyMap<string, string> {
+/** Operator types of the main graph's nodes, by name; none where the file is not a model. */
+function nodesOf(source: ModelSource): Map<string, string> {
   try {
-    return new Map(allNodes(decodeModel(source instanceof Uint8Array ? source : source.model).graph.node));
+    const { graph } = decodeModel(source instanceof Uint8Array ? source : source.model);
+    return new Map(nameNodes(graph.node).map((n) => [n.name, n.proto.opType]));
   } catch (e) {
     if (e instanceof DiagnosticError) return new Map();
     throw e;
   }
 }
-const allNodes = (nodes: readonly NodeProto[]): [string, string][] =>
-  nameNodes(nodes).flatMap(({ name, proto }) => [[name, proto.opType] satisfies [string, string], ...subgraphProtos(proto.attribute).flatMap((g) => allNodes(g.node))]);

@@ -83,11 +83,11 @@ describe("atc", () => {
     write("m.onnx", small);
     expect((await runAtc("--mode=3 --model=m.onnx --framework=5 --check_report=r.json")).code).toBe(0);
     expect(JSON.parse(readFileSync("r.json", "utf8"))).toMatchObject({ result: "success", total: 2, pass: 2, fail: 0, op: [{ name: "e", type: "Exp", result: "success", cause: [] }, { name: "r" }] });
-    write("bad.onnx", { ...small, nodes: [{ type: "Ex", name: "e", inputs: ["x"], outputs: ["t"] }, { type: "Foo", name: "f", inputs: ["t"], outputs: ["y"] }] });
+    write("bad.onnx", { ...small, nodes: [{ type: "Ex", name: "e", inputs: ["x"], outputs: ["t"] }, { type: "Abs", name: "a", inputs: ["t"], outputs: ["u"] }, { type: "Foo", name: "f", inputs: ["u"], outputs: ["y"] }] });
     const bad = await runAtc("--mode=3 --model=bad.onnx");
     expect(bad.code).toBe(1);
     expect(bad.error.split("\n")).toHaveLength(2);
-    expect(JSON.parse(readFileSync("check_result.json", "utf8"))).toMatchObject({ result: "failed", fail: 2, op: [{ name: "e", result: "failed" }, { name: "f" }] });
+    expect(JSON.parse(readFileSync("check_result.json", "utf8"))).toMatchObject({ result: "failed", total: 3, pass: 1, fail: 2, op: [{ name: "e", type: "Ex", result: "failed" }, { name: "a", result: "success" }, { name: "f", cause: [{ message: expect.stringContaining("Foo") as string }] }] });
   });
   it("refuses what is wrong, with a code, and writes nothing", async () => {
     write("m.onnx", small);
