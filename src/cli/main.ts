@@ -5,10 +5,13 @@ import { DiagnosticError, formatDiagnostic } from "../core/diagnostic.ts";
 export interface Console {
   out(line: string): void;
   error(line: string): void;
+  /** Shows what long work is at, on a terminal; without text, clears it. */
+  progress?(text?: string): void;
 }
 export const processConsole: Console = {
   out: (line) => { process.stdout.write(`${line}\n`); },
   error: (line) => { process.stderr.write(`${line}\n`); },
+  progress: (text = "") => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`); },
 };
 
 /** Lines that describe an error. */

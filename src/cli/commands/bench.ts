@@ -23,12 +23,14 @@ export const bench: Command = {
     const assumed = Object.assign({}, ...lanes.map((l) => l.plan.assumed)) as Record<string, number>;
     for (const name of Object.keys(assumed)) console.error(`size ${name} was not given; 1 is assumed (--dim ${name}=…)`);
     for (let i = 0; i < warmup + iterations; i++) {
+      console.progress?.(i < warmup ? `warming up, ${i + 1} of ${warmup}` : `timing, ${i - warmup + 1} of ${iterations}`);
       for (const lane of lanes) {
         const start = performance.now();
         await lane.session.run(lane.plan.feeds);
         if (i >= warmup) lane.times.push(performance.now() - start);
       }
     }
+    console.progress?.();
     const results = lanes.map((l): Timing => ({ artifact: l.path, ...statistics(l.times) }));
     if (line.has("json")) { console.out(JSON.stringify({ warmup, iterations, unit: "ms", artifacts: results })); return 0; }
     const first = results[0]?.median ?? NaN;

@@ -25,9 +25,11 @@ export const compileCommand: Command = {
     const source = readModelFile(model);
     const output = line.value("output") ?? model.replace(/\.onnx$/, "") + (emit === "om" ? ".om" : ".fused.onnx");
     const options = { ...compileOptionsOf(line), strip: line.has("strip") };
+    console.progress?.(`compiling ${model}${line.has("verify") ? " and verifying it" : ""}`);
     let bytes: Uint8Array, report: Report, verification: Verification | undefined;
     if (emit === "onnx") ({ model: bytes, report } = optimise(source, options));
     else ({ artifact: bytes, report, verification } = await compile(source, { ...options, verify: line.has("verify"), verifyBudget: line.count("verify-budget", 60) }));
+    console.progress?.();
     writeFile(output, bytes);
     if (line.has("json")) console.out(JSON.stringify({ output, bytes: bytes.length, report, ...(verification ? { verification } : {}) }));
     else for (const text of [...summaryLines(report).map((l) => l.replace(/^\[GE\] /, "")), ...report.warnings.map((w) => `warning: ${w.message}`), ...(verification ? verificationLines(verification) : []), `${output}: ${formatBytes(bytes.length)}`]) console.out(text);
