@@ -1,13 +1,14 @@
 /**
  * Elementary functions of float64 scalars in the kernel language's arithmetic; float32 ones that are not hot are computed
- * by them and rounded once. Errors are a few ulp of float64 (measured: below 2e-15 relative; sin, cos and tan for
- * |x| up to 2^20 only, beyond which the reduced argument loses digits in proportion).
+ * by them and rounded once. Errors are a few ulp of float64 (measured: below 2e-15 relative); sin, cos and
+ * tan of float64 values beyond 2^20 lose digits in proportion, those of float32 values do not.
  *
  * Kernels and constants are those of Sun's fdlibm (exp by its series, log, sin, cos, atan, erf), 1993.
  */
-import { add, binary, bitcast, cast, constant, div, f64, i32, i64, mul, select, sub, unary, type Expr } from "../kernel/expr.ts";
+import { add, binary, bitcast, cast, constant, div, f64, i32, i64, mul, select, scalarType, sub, unary, type Expr } from "../kernel/expr.ts";
 import { horner } from "./math-f32.ts";
 
+const u64 = scalarType("u64");
 const c = (value: number): Expr => constant(value, f64);
 const long = (value: bigint): Expr => constant(value, i64);
 const abs = (x: Expr): Expr => unary("abs", x);
@@ -54,24 +55,58 @@ const sinSeries = [1.58969099521155010221e-10, -2.50507602534068634195e-08, 2.75
 const cosSeries = [-1.13596475577881948265e-11, 2.08757232129817482790e-09, -2.75573143513906633035e-07, 2.48015872894767294178e-05, -1.38888888888741095749e-03, 4.16666666666666019037e-02];
 const halfPi = [1.57079632673412561417e+00, 6.07710050630396597660e-11, 2.02226624879595063154e-21];
 
-/** sin of x + quarter·π/2. */
-function sinShifted(x: Expr, quarter: number): Expr {
+/** x = quarters·π/2 + rest. */
+interface Reduced { readonly quarters: Expr; readonly rest: Expr }
+
+/** For |x| up to 2^20, by Cody and Waite in three parts. */
+function reduceSmall(x: Expr): Reduced {
   const n = unary("nearest", mul(x, c(6.36619772367581382433e-01)));
-  const r = halfPi.reduce((rest, part) => sub(rest, mul(n, c(part))), x);
+  return { quarters: cast(n, "i64"), rest: halfPi.reduce((rest, part) => sub(rest, mul(n, c(part))), x) };
+}
+
+/** The binary digits of 2/π, from 32 places before the point. */
+const twoOverPi = [0n, 0xa2f9836en, 0x4e441529n, 0xfc2757d1n, 0xf534ddc0n, 0xdb629599n, 0x3c439041n, 0xfe5163abn];
+
+/** For float32 values of at least 2^20, by Payne and Hanek: their mantissa times the digits of 2/π that matter. */
+function reduceLarge(x: Expr): Reduced {
+  const unsigned = (e: Expr): Expr => cast(e, "u64"), u = (value: bigint): Expr => constant(value, u64);
+  const bits = bitcast(abs(x), i64);
+  // |x| = mantissa · 2^exponent with a mantissa of 24 bits.
+  const exponent = sub(binary("shr", bits, long(52n)), long(1023n + 23n));
+  const mantissa = unsigned(binary("or", binary("and", binary("shr", bits, long(29n)), long(0x7fffffn)), long(0x800000n)));
+  // Digits worth 4 quarters or more are left out.
+  const first = binary("pmax", add(exponent, long(30n)), long(0n));
+  const word = binary("shr", first, long(5n)), shift = unsigned(binary("and", first, long(31n)));
+  const digits = (from: number): Expr => [3, 2, 1, 0].reduce<Expr>((rest, k) => select(binary("eq", word, long(BigInt(k))), u(((twoOverPi[k + from] ?? 0n) << 32n) | (twoOverPi[k + from + 1] ?? 0n)), rest), u(((twoOverPi[4 + from] ?? 0n) << 32n) | (twoOverPi[5 + from] ?? 0n)));
+  const high = digits(0), low = digits(2);
+  const window = binary("or", binary("shl", high, shift), binary("shr", binary("shr", low, u(1n)), sub(u(63n), shift)));
+  const beyond = binary("shr", binary("shl", low, shift), u(32n));
+  const product = add(mul(mantissa, window), binary("shr", mul(mantissa, beyond), u(32n)));
+  const quarters = cast(binary("shr", add(product, u(1n << 61n)), u(62n)), "i64");
+  const fraction = cast(cast(sub(product, binary("shl", unsigned(quarters), u(62n))), "i64"), "f64");
+  const rest = mul(fraction, c(2 ** -62 * (Math.PI / 2)));
+  const below = lt(x, 0);
+  return { quarters: select(below, sub(long(0n), quarters), quarters), rest: select(below, negative(rest), rest) };
+}
+
+/** sin of x + quarter·π/2. `single`: x is a float32 value. */
+function sinShifted(x: Expr, quarter: number, single: boolean): Expr {
+  const small = reduceSmall(x), large = single ? reduceLarge(x) : small, far = binary("gt", abs(x), c(2 ** 20));
+  const quarters = single ? select(far, large.quarters, small.quarters) : small.quarters, r = single ? select(far, large.rest, small.rest) : small.rest;
   const z = mul(r, r);
   const sine = add(r, mul(mul(r, z), horner(z, sinSeries)));
   const cosine = add(sub(c(1), mul(z, c(0.5))), mul(mul(z, z), horner(z, cosSeries)));
-  const q = add(cast(n, "i64"), long(BigInt(quarter)));
+  const q = add(quarters, long(BigInt(quarter)));
   const odd = binary("ne", binary("and", q, long(1n)), long(0n));
   const value = select(odd, cosine, sine);
   const down = binary("ne", binary("and", q, long(2n)), long(0n));
   const signed = select(down, negative(value), value);
-  // Infinity has no sine; -0 keeps its sign.
-  return select(same(abs(x), Infinity), c(NaN), quarter === 0 ? select(same(x, 0), x, signed) : signed);
+  // Infinity and NaN have no sine; -0 keeps its sign.
+  return select(lt(abs(x), Infinity), quarter === 0 ? select(same(x, 0), x, signed) : signed, c(NaN));
 }
-export const sinF64 = (x: Expr): Expr => sinShifted(x, 0);
-export const cosF64 = (x: Expr): Expr => sinShifted(x, 1);
-export const tanF64 = (x: Expr): Expr => div(sinF64(x), cosF64(x));
+export const sinF64 = (x: Expr, single = false): Expr => sinShifted(x, 0, single);
+export const cosF64 = (x: Expr, single = false): Expr => sinShifted(x, 1, single);
+export const tanF64 = (x: Expr, single = false): Expr => div(sinF64(x, single), cosF64(x, single));
 
 const atanSeries = [
   1.62858201153657823623e-02, -3.65315727442169155270e-02, 4.97687799461593236017e-02, -5.83357013379057348645e-02, 6.66107313738753120669e-02, -7.69187620504482999495e-02,

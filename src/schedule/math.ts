@@ -34,14 +34,15 @@ function legalUnary(op: UnaryOp, a: Expr): Expr {
       case "log": return logF32(a);
       case "tanh": return tanhF32(a);
       case "erf": return erfF32(a);
-      default: return byLanes(a.type, [a], ([x]) => cast(functionF64(op)(cast(x ?? a, "f64")), "f32"));
+      default: return byLanes(a.type, [a], ([x]) => cast(functionF64(op)(cast(x ?? a, "f64"), true), "f32"));
     }
   }
   return byLanes(a.type, [a], ([x]) => functionF64(op)(x ?? a));
 }
 
 type Transcendental = Exclude<UnaryOp, "neg" | "abs" | "sqrt" | "floor" | "ceil" | "trunc" | "nearest" | "not" | "isnan" | "isinf">;
-function functionF64(op: Transcendental): (x: Expr) => Expr {
+/** A function of float64; `single` says that the argument is a float32 value. */
+function functionF64(op: Transcendental): (x: Expr, single?: boolean) => Expr {
   switch (op) {
     case "exp": return expF64;
     case "log": return logF64;
