@@ -22,6 +22,7 @@ export async function onnxfuse(argv: readonly string[], console: Console): Promi
     if (line.help !== undefined) { console.out(line.help.trimEnd()); return 0; }
     return await command.run(line, console);
   } catch (e) {
+    console.progress?.();
     for (const text of errorLines(e)) console.error(text);
     return 1;
   }
