@@ -22,7 +22,7 @@ const f32 = (dims: readonly number[]) => ({ dtype: "float32" as const, dims });
 function chain(name: string, dims: readonly number[], out: readonly number[], flops: number, length: number, node: (i: number, x: string, y: string, initializers: Record<string, Data>) => readonly NodeSpec[]): Case {
   const initializers: Record<string, Data> = {};
   const nodes = Array.from({ length }, (_, i) => node(i, i === 0 ? "x" : `v${i}`, i === length - 1 ? "y" : `v${i + 1}`, initializers)).flat();
-  return { name, spec: { opset: 17, inputs: { x: f32(dims) }, outputs: { y: f32(out) }, initializers, nodes }, feeds: { x: tensor(dims) }, flops: flops * length };
+  return { name, spec: { opset: 20, inputs: { x: f32(dims) }, outputs: { y: f32(out) }, initializers, nodes }, feeds: { x: tensor(dims) }, flops: flops * length };
 }
 
 function conv(c: number, m: number, size: number, k: number, options: { stride?: number; group?: number; length?: number } = {}): Case {
@@ -55,6 +55,14 @@ function matmul(m: number, k: number, n: number): Case {
   });
 }
 
+function feedForward(m: number, k: number, n: number): Case {
+  return chain(`matmul ${m}x${k}x${n} add gelu`, [m, k], [m, n], 2 * m * k * n, 1, (i, x, y, init) => {
+    init[`w${i}`] = tensor([k, n], 1 / Math.sqrt(k));
+    init[`b${i}`] = tensor([n]);
+    return [{ type: "MatMul", inputs: [x, `w${i}`], outputs: ["p"] }, { type: "Add", inputs: ["p", `b${i}`], outputs: ["q"] }, { type: "Gelu", inputs: ["q"], outputs: [y] }];
+  });
+}
+
 function attention(heads: number, sequence: number, dim: number): Case {
   const dims = [1, heads, sequence, dim];
   return {
@@ -84,7 +92,7 @@ function recurrence(type: "LSTM" | "GRU", sequence: number, input: number, hidde
 }
 
 const cases: readonly Case[] = [
-  matmul(512, 512, 512), matmul(1024, 1024, 1024), matmul(128, 768, 3072), matmul(1, 1024, 512), matmul(7, 256, 256),
+  matmul(512, 512, 512), matmul(1024, 1024, 1024), matmul(128, 768, 3072), matmul(1, 1024, 512), matmul(7, 256, 256), feedForward(128, 256, 1024), feedForward(128, 768, 3072),
   conv(64, 64, 56, 3), conv(128, 128, 28, 3), conv(256, 256, 14, 3), conv(512, 512, 7, 3), conv(64, 64, 80, 3), conv(12, 16, 104, 3, { length: 1 }),
   pair(256, 64, 56), pair(512, 128, 28), pair(1024, 256, 14), pair(2048, 512, 7), pair(24, 144, 80),
   conv(32, 32, 112, 3, { group: 32 }), conv(96, 96, 28, 5, { group: 96 }), conv(96, 96, 56, 3, { group: 96, stride: 2 }), conv(576, 576, 7, 5, { group: 576 }),

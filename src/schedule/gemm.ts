@@ -59,12 +59,14 @@ export interface Gemm {
 
 const tileRows = 4;
 /** Bytes of A that are to stay in the second-level cache. */
-const blockBytes = 128 * 1024;
+const blockBytes = 256 * 1024;
+/** Rows a strip holds at least: every strip reads all of B. */
+const stripRows = 32;
 
 /** Writes the loops. Whatever the operands' addresses depend on must be bound. */
 export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
   gemm.epilogue.begin(into);
-  const strip = gemm.b.kind === "dots" ? undefined : stripFor(b, gemm.epilogue, gemm.kind.kind === "float" ? "float32" : "int32", gemm.columns, tileRows);
+  const strip = gemm.b.kind === "dots" ? undefined : stripFor(b, gemm.epilogue, gemm.kind.kind === "float" ? "float32" : "int32", gemm.columns, tileRows, stripRows);
   const block = Math.min(blockRows(gemm), strip?.rows ?? Infinity);
   const { rows } = gemm;
   if (gemm.a.kind === "direct" && !isSymbolic(rows) && rows <= block) {
@@ -85,9 +87,11 @@ function blockRows(gemm: Gemm): number {
   const depth = gemm.a.kind === "gathered" ? gemm.a.depth : gemm.steps;
   const bytes = 4 * (isSymbolic(depth) ? 512 : Math.max(1, depth));
   const fits = Math.floor(blockBytes / bytes / tileRows) * tileRows;
+  const most = Math.max(16, Math.min(512, fits));
   const { upper } = dimRange(gemm.rows);
-  const all = Number.isFinite(upper) ? Math.ceil(upper / tileRows) * tileRows : Infinity;
-  return Math.max(tileRows, Math.min(512, Math.max(16, fits), all));
+  // Blocks of equal size: a short last one would read all of B for little.
+  const even = Number.isFinite(upper) ? Math.ceil(upper / Math.max(1, Math.ceil(upper / most)) / tileRows) * tileRows : most;
+  return Math.max(tileRows, even);
 }
 
 /** Scratch for a block of computed rows; gives a function that fills it. */

@@ -13,6 +13,8 @@ import type { Accumulators } from "./tile.ts";
 
 /** Bytes of a strip that leave room for the rest in a first-level cache of 32 KB. */
 const stripBytes = 16 * 1024;
+/** Bytes beyond which a strip is not worth having, where the least rows ask for more. */
+const mostBytes = 256 * 1024;
 /** Below this many columns the loops along a row are too short to gain. */
 const leastColumns = 16;
 
@@ -25,11 +27,15 @@ export interface Strip {
   finish(into: Stmt[], firstRow: Expr, count: Expr): void;
 }
 
-/** A strip for an epilogue that is worth one; `begin` of the epilogue must have run. Undefined: store tile by tile. */
-export function stripFor(b: KernelBuilder, epilogue: Epilogue, dtype: DType, columns: Dim, multiple: number): Strip | undefined {
+/**
+ * A strip for an epilogue that is worth one; `begin` of the epilogue must have run. `least` rows it holds at
+ * least (a multiple of `multiple`). Undefined: store tile by tile.
+ */
+export function stripFor(b: KernelBuilder, epilogue: Epilogue, dtype: DType, columns: Dim, multiple: number, least = multiple): Strip | undefined {
   if (!epilogue.costly || isSymbolic(columns) || columns < leastColumns) return undefined;
   const width = Math.ceil(columns / 8) * 8, rowBytes = width * 4;
-  const rows = Math.max(1, Math.floor(stripBytes / rowBytes / multiple)) * multiple;
+  const rows = Math.max(least, Math.floor(stripBytes / rowBytes / multiple) * multiple);
+  if (rows * rowBytes > mostBytes) return undefined;
   const buffer = b.temporary("strip", dtype, [rows, width]);
   return {
     rows,
