@@ -33,6 +33,10 @@ export class Buffers {
     const { dtype } = this.of(index);
     if (dtype === "string") return present(this.#strings.get(index), "strings");
     const dims = this.dims(index);
+    if (!this.#strides(index, dims)) {
+      const base = this.address(index);
+      return { dtype, dims, data: viewBytes(dtype, this.#heap.bytes.slice(base, base + sizeOf(dims) * byteSize(dtype))) };
+    }
     const data = allocate(dtype, sizeOf(dims));
     this.readInto(index, dims, data);
     return { dtype, dims, data };
