@@ -89,12 +89,19 @@ function packWinograd(source: Tensor, spec: Spec<"winograd">): Tensor {
   const from = toNumbers(source);
   const { m, c, nr } = spec, rows = kernelTransform[spec.tile], size = rows.length;
   const out = new Float32Array(packedLength(source.dims, spec));
-  for (let filter = 0; filter < m; filter++) for (let channel = 0; channel < c; channel++) {
-    const g = (filter * c + channel) * 9;
-    for (let i = 0; i < size; i++) for (let j = 0; j < size; j++) {
-      let sum = 0;
-      for (let y = 0; y < 3; y++) for (let x = 0; x < 3; x++) sum += (rows[i]?.[y] ?? 0) * (from[g + y * 3 + x] ?? 0) * (rows[j]?.[x] ?? 0);
-      out[((Math.floor(filter / nr) * size * size + i * size + j) * c + channel) * nr + (filter % nr)] = sum;
+  const half = new Float64Array(size * 3), step = c * nr;
+  const p = Float64Array.from(rows, (r) => r[0]), q = Float64Array.from(rows, (r) => r[1]), r = Float64Array.from(rows, (x) => x[2]);
+  for (let panel = 0; panel * nr < m; panel++) for (let channel = 0; channel < c; channel++) for (let lane = 0; lane < nr && panel * nr + lane < m; lane++) {
+    const g = ((panel * nr + lane) * c + channel) * 9;
+    // half = G·g, then each row of it times Gᵀ.
+    for (let x = 0; x < 3; x++) {
+      const a = from[g + x] ?? 0, b = from[g + 3 + x] ?? 0, d = from[g + 6 + x] ?? 0;
+      for (let i = 0; i < size; i++) half[i * 3 + x] = (p[i] ?? 0) * a + (q[i] ?? 0) * b + (r[i] ?? 0) * d;
+    }
+    let at = (panel * size * size * c + channel) * nr + lane;
+    for (let i = 0; i < size; i++) {
+      const a = half[i * 3] ?? 0, b = half[i * 3 + 1] ?? 0, d = half[i * 3 + 2] ?? 0;
+      for (let j = 0; j < size; j++, at += step) out[at] = (p[j] ?? 0) * a + (q[j] ?? 0) * b + (r[j] ?? 0) * d;
     }
   }
   return tensor("float32", [out.length], out);

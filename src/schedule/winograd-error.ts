@@ -8,13 +8,16 @@ import { packTensor } from "../memory/pack.ts";
  */
 export function winogradError(weights: Tensor): number {
   const [m = 0, c = 0] = weights.dims, sample = [0, m >> 1, m - 1].filter((f, i, all) => f >= 0 && all.indexOf(f) === i);
-  const w = toNumbers(weights), packed = packTensor(weights, { kind: "winograd", tile: 4, m, c, nr: 1 }).data as Float32Array;
+  const all = toNumbers(weights), size = c * 9;
+  const w = Float32Array.from({ length: sample.length * size }, (_, i) => all[(sample[Math.floor(i / size)] ?? 0) * size + (i % size)] ?? 0);
+  const dims = [sample.length, c, 3, 3];
+  const packed = packTensor({ dtype: "float32", dims, data: w }, { kind: "winograd", tile: 4, m: sample.length, c, nr: 1 }).data as Float32Array;
   let state = 1;
   const next = (): number => { state = (Math.imul(state, 1664525) + 1013904223) >>> 0; return Math.fround(state / 2 ** 31 - 1); };
   const inputs = Float32Array.from({ length: c * 36 }, next);
   const transformed = Array.from({ length: c }, (_, i) => transformTile(inputs.subarray(i * 36, i * 36 + 36)));
   let worst = 0, largest = 0;
-  for (const f of sample) {
+  for (const f of sample.keys()) {
     const products = new Float32Array(36);
     for (let xi = 0; xi < 36; xi++) for (let i = 0; i < c; i++) products[xi] = Math.fround((products[xi] ?? 0) + Math.fround((transformed[i]?.[xi] ?? 0) * (packed[(f * 36 + xi) * c + i] ?? 0)));
     const tile = transformOutput(products);

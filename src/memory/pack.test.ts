@@ -1,0 +1,37 @@
+import { describe, expect, it } from "vitest";
+import type { PackSpec } from "../core/pack-spec.ts";
+import { fromNumbers, tensor } from "../core/tensor.ts";
+import { packedLength, packTensor } from "./pack.ts";
+
+const count = (...dims: readonly number[]) => fromNumbers("float32", dims, Array.from({ length: dims.reduce((n, d) => n * d, 1) }, (_, i) => i + 1));
+
+describe("packed weights", () => {
+  it("panels of a matrix, filled up with zeros", () => {
+    const spec: PackSpec = { kind: "panels", groups: 1, k: 2, n: 5, nr: 4, kStep: 1, strideG: 0, strideK: [{ size: 2, stride: 5 }], strideN: 1, as: "float32" };
+    expect([...packTensor(count(2, 5), spec).data]).toEqual([1, 2, 3, 4, 6, 7, 8, 9, 5, 0, 0, 0, 10, 0, 0, 0]);
+    expect(packedLength([2, 5], spec)).toBe(16);
+  });
+  it("pairs, less a zero point for each column", () => {
+    const spec: PackSpec = { kind: "panels", groups: 1, k: 3, n: 2, nr: 4, kStep: 2, strideG: 0, strideK: [{ size: 3, stride: 2 }], strideN: 1, as: "int16", subtract: [1, 2] };
+    expect([...packTensor(tensor("uint8", [3, 2], Uint8Array.of(10, 20, 30, 40, 50, 60)), spec).data]).toEqual([9, 29, 18, 38, 0, 0, 0, 0, 49, 0, 58, 0, 0, 0, 0, 0]);
+  });
+  it("groups, an offset, padded and backward axes", () => {
+    const spec: PackSpec = { kind: "panels", groups: 2, k: 4, n: 1, nr: 1, kStep: 1, strideG: 6, strideK: [{ size: 2, stride: -3 }, { size: 1, stride: 1, padded: 2 }], strideN: 0, as: "float32", offset: 3 };
+    expect([...packTensor(count(12), spec).data]).toEqual([4, 0, 1, 0, 10, 0, 7, 0]);
+  });
+  it("permutations keep the dtype, or change it", () => {
+    const spec: PackSpec = { kind: "permute", shape: [3, 2], strides: [1, 3] };
+    expect([...packTensor(tensor("int64", [2, 3], BigInt64Array.of(1n, 2n, 3n, 4n, 5n, 6n)), spec).data]).toEqual([1n, 4n, 2n, 5n, 3n, 6n]);
+    expect(packTensor(tensor("float16", [1], Uint16Array.of(0x3e00)), { kind: "permute", shape: [1], strides: [1], as: "float32" }).data[0]).toBe(1.5);
+  });
+  it("Winograd kernels: a tile times them sums to the convolution", () => {
+    const weights = count(1, 1, 3, 3);
+    const u = packTensor(weights, { kind: "winograd", tile: 4, m: 1, c: 1, nr: 1 }).data as Float32Array;
+    const rows = [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0], [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]];
+    const ones = rows.map((r) => r.reduce((s, x) => s + x, 0));
+    const back = [1, 1, 1, 1, 1, 0];
+    let sum = 0;
+    for (let i = 0; i < 6; i++) for (let j = 0; j < 6; j++) sum += (back[i] ?? 0) * (back[j] ?? 0) * (ones[i] ?? 0) * (ones[j] ?? 0) * (u[i * 6 + j] ?? 0);
+    expect(sum).toBeCloseTo(45, 4);
+  });
+});
