@@ -21,6 +21,8 @@ export interface Manifest {
   readonly buffers: readonly BufferJson[];
   readonly steps: readonly StepJson[];
   readonly weights: readonly WeightJson[];
+  /** What the sizes of inputs must satisfy. */
+  readonly checks?: readonly CheckJson[];
   /** XXH32 of the model file. */
   readonly modelChecksum: number;
 }
@@ -37,6 +39,9 @@ export interface InputJson extends PortJson {
   /** What stands here when nothing is fed. */
   readonly default?: DataJson;
 }
+
+/** Two sizes that must be equal, or one of which may be 1 with `broadcast`; `node` needs it. */
+export interface CheckJson { readonly a: DimJson; readonly b: DimJson; readonly broadcast?: true; readonly node: string }
 
 /** Code for a machine, by the numbers of the container's sections that hold it. */
 export interface CodeJson {

@@ -1,6 +1,9 @@
 /** A model's bytes → an artifact and the report of what was done. Uses nothing but what it is given. */
 import { checksum } from "../artifact/checksum.ts";
 import { allSteps } from "../kernel/segments.ts";
+import type { CheckJson } from "../artifact/manifest.ts";
+import { symbolsOf } from "../core/dim.ts";
+import { dimToJson } from "../core/dim-json.ts";
 import { readModel, type ModelSource, type ReadModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
 import { countNodes, Ledger } from "../passes/ledger.ts";
@@ -60,7 +63,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     hostOperators: hosts.map((h) => ({ op: h.op, nodes: h.origin.nodes })),
     warnings: [...model.info.warnings, ...fused.warnings],
   };
-  const info = { tool: `onnxfuse ${version}`, options: normalOptions(options), model: model.info.name, metadata: model.info.metadata, modelChecksum: checksum(bytes) };
+  const info = { tool: `onnxfuse ${version}`, options: normalOptions(options), model: model.info.name, metadata: model.info.metadata, modelChecksum: checksum(bytes), ...checksOf(model) };
   return { artifact: packageProgram(program, plan, { code: code.code, relaxation }, info, options.strip ? undefined : report), report, typeOf };
 }
 
@@ -101,4 +104,12 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
   const named = nameChains(fused.graph.chains, fused.regions, fused.sites);
   const warnings = switches.unmatched(rules).map((name) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` }));
   return { ...fused, ...named, warnings };
+}
+
+/** Agreements that the sizes of inputs decide: the runtime checks them before it runs. */
+function checksOf({ graph, info }: Prepared): { readonly checks?: readonly CheckJson[] } {
+  const known = new Set(graph.inputs.flatMap((v) => v.type.shape.flatMap((d) => [...symbolsOf(d)])));
+  const checks = info.agreements.filter(({ a, b }) => [...symbolsOf(a), ...symbolsOf(b)].every((s) => known.has(s)))
+    .map(({ a, b, how, node }): CheckJson => ({ a: dimToJson(a), b: dimToJson(b), node, ...(how === "broadcast" ? { broadcast: true } : {}) }));
+  return checks.length ? { checks } : {};
 }

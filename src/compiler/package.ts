@@ -1,7 +1,7 @@
 /** Program, plan and code → artifact. Everything the runtime needs goes into the manifest; nothing else does. */
 import { writeArtifact, type ArtifactParts } from "../artifact/artifact.ts";
 import { dimToJson } from "../core/dim-json.ts";
-import type { AddressJson, AttributeValueJson, BufferJson, InputJson, Manifest, PortJson, StepJson, WeightJson } from "../artifact/manifest.ts";
+import type { AddressJson, AttributeValueJson, BufferJson, CheckJson, InputJson, Manifest, PortJson, StepJson, WeightJson } from "../artifact/manifest.ts";
 import { present } from "../core/assert.ts";
 import { dimEqual, dimMul } from "../core/dim.ts";
 import { fail } from "../core/diagnostic.ts";
@@ -18,6 +18,7 @@ export interface PackageInfo {
   readonly model: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly modelChecksum: number;
+  readonly checks?: readonly CheckJson[];
 }
 
 /** One file from a planned and compiled program. */

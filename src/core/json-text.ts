@@ -15,7 +15,7 @@ export function readJsonText(text: string): JsonText {
   }
 }
 
-const token = /[\t\n\r ]*(?:([[\]{},:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/y;
+const token = /[\t\n\r ]*(?:([[\]{},:])|("(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/y;
 
 /** Where text stops being JSON: an automaton over its tokens, with a stack of open brackets. */
 function firstError(text: string): number {

@@ -7,13 +7,15 @@ import { fail, type Place } from "../core/diagnostic.ts";
 import { formatDim, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "./graph.ts";
-import { named, type AttributeSpec, type Attributes, type AttributeValue, type OpDef, type TypeInfo } from "./op.ts";
+import { named, type Agreement, type AttributeSpec, type Attributes, type AttributeValue, type OpDef, type TypeInfo } from "./op.ts";
 
 export interface InferNodeOptions {
   /** Where errors are reported. */
   readonly place: Place;
   /** A new symbol for a size that only running can tell. */
   readonly fresh: (hint: string) => Dim;
+  /** Told of sizes that must agree when the model runs. */
+  readonly agree?: (a: Dim, b: Dim, how: Agreement["how"]) => void;
 }
 
 /**
@@ -27,11 +29,12 @@ export function inferNode(op: OpDef, inputs: readonly (Value | undefined)[], att
 
 /** As `inferNode`, on types. */
 export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[], attributes: Attributes, outputCount: number, options: InferNodeOptions): readonly TypeInfo[] {
-  const { place, fresh } = options;
+  const { place, fresh, agree } = options;
   checkInputs(op, inputs, place);
   const complete = completeAttributes(op, attributes, place);
   const types = op.infer(named(op, inputs), complete as Parameters<OpDef["infer"]>[1], {
     fresh,
+    ...(agree ? { agree } : {}),
     outputCount,
     fail: (code, message, hint) => fail(code, `${op.type}: ${message}`, { place, ...(hint === undefined ? {} : { hint }) }),
   });

@@ -57,11 +57,16 @@ export interface TypeInfo {
   readonly constant?: Tensor;
 }
 
+/** Two sizes that must be equal, or one of which may be 1 instead. */
+export interface Agreement { readonly a: Dim; readonly b: Dim; readonly how: "equal" | "broadcast" }
+
 export interface InferContext {
   /** A new symbol for a size that only running can tell. */
   fresh(hint: string): Dim;
   /** Reports a type error at this node. */
   fail(code: string, message: string, hint?: string): never;
+  /** Notes that two sizes must be equal (or broadcast); where they are symbolic, only running can tell. */
+  agree?(a: Dim, b: Dim, how: Agreement["how"]): void;
   /** How many outputs the node uses (trailing unused ones are not counted). */
   readonly outputCount: number;
 }

@@ -5,11 +5,13 @@
  */
 import { present } from "../core/assert.ts";
 import { fail } from "../core/diagnostic.ts";
+import { dimEqual, formatDim } from "../core/dim.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import { inferNode } from "../graph/infer-node.ts";
 import type { Attributes, AttributeValue, OpDef, Spelling, SpellingInput } from "../graph/op.ts";
 import { attributeKind, readAttribute } from "./attribute-proto.ts";
 import { readConstant } from "./constant-node.ts";
+import type { NodeAgreement } from "./model-info.ts";
 import { domainOf, readOpsets } from "./operators.ts";
 import { addConstant, displayName, newConstant, readInitializers, require, Scope, valueOf, type Body, type GivenAttribute, type ReadState } from "./reading.ts";
 import { nameNodes, orderNodes, subgraphProtos, type NamedNode } from "./order.ts";
@@ -56,12 +58,20 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
     return "literal" in i ? newConstant(i.literal, `${name}_${Object.keys(op.inputs)[index] ?? index}`, body.graph, state) : valueOf(i.value, body, name);
   });
   const known = knownAttributes(op, spelling.attributes, name, state);
-  const types = inferNode(op, values, known, outputs.length, { place: { node: name }, fresh: (hint) => state.symbols.fresh(`${name}_${hint}`) });
+  const types = inferNode(op, values, known, outputs.length, { place: { node: name }, fresh: (hint) => state.symbols.fresh(`${name}_${hint}`), agree: (a, b, how) => noteAgreement({ a, b, how, node: name }, body, state) });
   const made = body.graph.insert({
     op, inputs: values, attributes: known, outputs: types, name, origins: [name],
     outputNames: outputs.map((n) => (n === "" ? undefined : displayName(n, body, state))),
   });
   outputs.forEach((n, i) => { if (n !== "") body.scope.set(n, present(made.outputs[i], "an output")); });
+}
+
+/** Keeps what is not plain: subgraphs may never run, and equal sizes always agree. */
+function noteAgreement(agreement: NodeAgreement, body: Body, state: ReadState): void {
+  const { a, b, how } = agreement;
+  if (body.graph !== state.main || dimEqual(a, b) || (how === "broadcast" && (a === 1 || b === 1))) return;
+  const key = `${formatDim(a)} ${how} ${formatDim(b)}`;
+  if (!state.agreements.has(key)) state.agreements.set(key, agreement);
 }
 
 /** Reads the branch that an If takes in the place of the If; of the other one only names are kept. */

@@ -1,6 +1,9 @@
 /** What a model file says about itself besides its graph. */
 import type { Diagnostic } from "../core/diagnostic.ts";
+import type { Agreement } from "../graph/op.ts";
 import type { Opsets } from "./operators.ts";
+
+export interface NodeAgreement extends Agreement { readonly node: string }
 
 export interface ModelInfo {
   readonly irVersion: number;
@@ -18,6 +21,8 @@ export interface ModelInfo {
   readonly originalNodes: number;
   /** The file's operator type of every original node, by the node's name (as in `origins`). */
   readonly nodeTypes: ReadonlyMap<string, string>;
+  /** Sizes that must agree when the model runs, with the node that says so. */
+  readonly agreements: readonly NodeAgreement[];
   /** What the reader ignored. */
   readonly warnings: readonly Diagnostic[];
 }

@@ -58,10 +58,10 @@ export function readModel(source: ModelSource, operators: readonly OpDef[], opti
 interface Reading { readonly nodes: number; readonly operators: Operators; readonly files: ExternalFiles; readonly options: ReadOptions }
 
 function readUnder(proto: ModelProto & { graph: GraphProto }, { nodes, operators, files, options }: Reading, assumptions: Assumptions): ReadModel {
-  const state: ReadState = {
-    operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], assumptions, subgraphs: [], constants: [], readNodes,
-  };
   const graph = new Graph(proto.graph.name === "" ? "main" : proto.graph.name);
+  const state: ReadState = {
+    operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], agreements: new Map(), main: graph, assumptions, subgraphs: [], constants: [], readNodes,
+  };
   const body: Body = {
     graph, scope: new Scope(), opsets: readOpsets(proto.opsetImport), prefix: "", references: new Map(), absent: new Set(), resultNames: new Map(), nested: false,
   };
@@ -180,6 +180,6 @@ function infoOf(proto: ModelProto & { graph: GraphProto }, nodes: number, state:
     producerName: proto.producerName, producerVersion: proto.producerVersion, domain: proto.domain,
     modelVersion: Number(proto.modelVersion), docString: proto.docString, name: proto.graph.name,
     metadata: Object.fromEntries(proto.metadataProps.map((m) => [m.key, m.value])),
-    originalNodes: nodes, nodeTypes: state.nodeTypes, warnings: state.warnings,
+    originalNodes: nodes, nodeTypes: state.nodeTypes, agreements: [...state.agreements.values()], warnings: state.warnings,
   };
 }

@@ -8,6 +8,7 @@ import type { Graph, Value } from "../graph/graph.ts";
 import { Require } from "../ops/require.ts";
 import type { Assumptions } from "./assumptions.ts";
 import type { ExternalFiles } from "./external-data.ts";
+import type { NodeAgreement } from "./model-info.ts";
 import type { Operators, Opsets } from "./operators.ts";
 import type { NamedNode } from "./order.ts";
 import type { AttributeProto, GraphProto } from "./schema/onnx_pb.ts";
@@ -24,6 +25,9 @@ export interface ReadState {
   /** Names of nodes so far, with the types the file gives them. */
   readonly nodeTypes: Map<string, string>;
   readonly warnings: Diagnostic[];
+  /** Sizes that nodes of the main graph need to agree, by their text. */
+  readonly agreements: Map<string, NodeAgreement>;
+  readonly main: Graph;
   /** Conditions over sizes that are taken to hold, or not. */
   readonly assumptions: Assumptions;
   /** Subgraphs and constants so far, so that those of an attempt that fails can be taken apart. */

@@ -26,6 +26,7 @@ export const Concat = defineOp({
         const own = t.shape[i] ?? 1;
         if (i === at) return dimAdd(d, own);
         if (typeof d === "number" && typeof own === "number" && d !== own) context.fail("OF3011", `sizes of axis ${i} differ: ${formatShape(joined)} and ${formatShape(t.shape)}`);
+        context.agree?.(d, own, "equal");
         return typeof own === "number" ? own : d;
       });
     }, first.shape);

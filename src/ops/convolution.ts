@@ -43,6 +43,7 @@ export function inferConvolution(x: TypeInfo, w: TypeInfo, bias: TypeInfo | unde
   const inputs = x.shape[1] ?? 0;
   if (typeof inputs === "number" && inputs !== c * options.group)
     context.fail("OF3011", `input has ${inputs} channels, weights ask for ${c} × ${options.group} groups`);
+  context.agree?.(inputs, c * options.group, "equal");
   if (m % options.group !== 0) context.fail("OF3011", `${m} output channels do not divide into ${options.group} groups`);
   checkBias(bias, m, context);
   const windows = windowsOf(x.shape.slice(2), kernel, options);

@@ -30,8 +30,17 @@ export function checkSameType(context: InferContext, operands: readonly TypeInfo
   const other = operands.find((t) => t.dtype !== first?.dtype);
   if (first && other) context.fail("OF3013", `operands have different types, ${first.dtype} and ${other.dtype}`, "insert a Cast");
 }
+/** Notes that shapes must broadcast; `broadcastShapes` has not found them to contradict each other. */
+export function agreeBroadcast(context: InferContext, shapes: readonly (readonly Dim[])[]): void {
+  shapes.reduce((joined, own) => {
+    for (let d = 1; d <= Math.min(joined.length, own.length); d++) context.agree?.(joined[joined.length - d] ?? 1, own[own.length - d] ?? 1, "broadcast");
+    return broadcastShapes(joined, own) ?? joined;
+  }, []);
+}
+
 /** The broadcast shape; reports OF3011 where there is none. */
 export function broadcastOf(context: InferContext, operands: readonly TypeInfo[]): readonly Dim[] {
+  agreeBroadcast(context, operands.map((t) => t.shape));
   return broadcastShapes(...operands.map((t) => t.shape)) ?? context.fail("OF3011", `shapes do not broadcast: ${operands.map((t) => formatShape(t.shape)).join(" and ")}`);
 }
 

@@ -5,6 +5,7 @@ import { add, cast, computeScalar, constant, mul, scalarType, type Expr } from "
 import { Gemm as evaluate } from "../evaluate/matmul.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
 import { anchorMatrixProduct, matrixProductSum, type MatrixProduct } from "./matrix-product.ts";
+import { agreeBroadcast } from "./element-wise.ts";
 
 interface Options { readonly alpha: number; readonly beta: number; readonly transA: number; readonly transB: number }
 
@@ -43,8 +44,10 @@ export const Gemm = defineOp({
     const [inner, other] = [A.shape[transA ? 0 : 1], B.shape[transB ? 1 : 0]];
     if (typeof inner === "number" && typeof other === "number" && inner !== other)
       context.fail("OF3011", `inner sizes differ: ${formatShape(A.shape)}${transA ? " transposed" : ""} and ${formatShape(B.shape)}${transB ? " transposed" : ""}`);
+    if (inner !== undefined && other !== undefined) context.agree?.(inner, other, "equal");
     const shape = [A.shape[transA ? 1 : 0] ?? 1, B.shape[transB ? 0 : 1] ?? 1];
     if (C) {
+      agreeBroadcast(context, [C.shape, shape]);
       const fits = C.shape.length <= 2 && C.shape.every((d, i) => {
         const own = shape[i + 2 - C.shape.length] ?? 1;
         const joined = broadcastDim(d, own);

@@ -3,6 +3,7 @@ import { broadcastShapes, formatShape, type Dim } from "../core/dim.ts";
 import type { Anchor, InferContext, Operand, TypeInfo } from "../graph/op.ts";
 import { axisOf, constant, i32, local, mul, reduce, scalarType, type Axis, type Expr, type Scalar } from "../kernel/expr.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
+import { agreeBroadcast } from "./element-wise.ts";
 
 /** Sizes of a stack of products. `vectorA`: the result has no row axis; `vectorB`: no column axis. */
 export interface MatrixProduct {
@@ -42,6 +43,8 @@ export function inferMatrixProduct(A: TypeInfo, B: TypeInfo, context: InferConte
   const inner = a[a.length - 1] ?? 1, other = b[b.length === 1 ? 0 : b.length - 2] ?? 1;
   if (typeof inner === "number" && typeof other === "number" && inner !== other)
     context.fail("OF3011", `inner sizes differ: ${formatShape(a)} and ${formatShape(b)}`);
+  context.agree?.(inner, other, "equal");
+  agreeBroadcast(context, [a.slice(0, -2), b.slice(0, -2)]);
   const batch = broadcastShapes(a.slice(0, -2), b.slice(0, -2)) ?? context.fail("OF3011", `leading sizes do not broadcast: ${formatShape(a)} and ${formatShape(b)}`);
   return [...batch, ...(a.length === 1 ? [] : a.slice(-2, -1)), ...(b.length === 1 ? [] : b.slice(-1))];
 }

@@ -18,6 +18,7 @@ import { inferMatrixProduct } from "./matrix-product.ts";
 import { ReduceMean } from "./reduce.ts";
 import { Transpose } from "./transpose.ts";
 import { Sqrt, Tanh } from "./unary-math.ts";
+import { agreeBroadcast } from "./element-wise.ts";
 
 const common = { domain: "com.microsoft", since: 1, fusionKind: "opaque" } as const;
 
@@ -108,6 +109,7 @@ interface Skip { readonly input: TypeInfo; readonly skip: TypeInfo }
 function inferSkip({ input, skip }: Skip, context: InferContext): readonly TypeInfo[] {
   const joined = broadcastShapes(input.shape, skip.shape);
   if (!joined) context.fail("OF3011", `${formatShape(skip.shape)} cannot be added to ${formatShape(input.shape)}`);
+  agreeBroadcast(context, [input.shape, skip.shape]);
   const whole = { dtype: input.dtype, shape: input.shape };
   const moments: TypeInfo = { dtype: "float32", shape: [...input.shape.slice(0, -1), 1] satisfies readonly Dim[] };
   return [whole, moments, moments, whole];

@@ -9,6 +9,7 @@ import { add, cast, div, mul, sub, unary, type Expr } from "../kernel/expr.ts";
 import { QLinearAdd as evaluateAdd, QLinearMul as evaluateMul } from "../evaluate/com-microsoft-qlinear-arithmetic.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
 import { checkQuantized, saturated, single, zeroPointAt } from "./quantization.ts";
+import { agreeBroadcast } from "./element-wise.ts";
 
 /** One operand: its element less its zero point as float32, and its scale in units of the result's. */
 interface Quantized { readonly element: Expr; readonly scale: Expr }
@@ -30,6 +31,7 @@ const define = (type: string, evaluate: Evaluate, combine: (a: Quantized, b: Qua
   infer({ A, B }, _, context) {
     if (A.dtype !== B.dtype) context.fail("OF3013", `operands have different types, ${A.dtype} and ${B.dtype}`);
     const shape = broadcastShapes(A.shape, B.shape) ?? context.fail("OF3011", `${formatShape(A.shape)} and ${formatShape(B.shape)} do not broadcast`);
+    agreeBroadcast(context, [A.shape, B.shape]);
     return [{ dtype: checkQuantized(A.dtype, context), shape }];
   },
   evaluate,

@@ -40,7 +40,11 @@ export const Reshape = defineOp({
   fusionKind: "injective",
   infer: ({ data, shape }, { allowzero }, context) => {
     const target = elementsOf(shape);
-    if (target) return [withShape(data, targetShape(data.shape, target, Boolean(allowzero), context))];
+    if (target) {
+      const result = targetShape(data.shape, target, Boolean(allowzero), context);
+      context.agree?.(dimProduct(data.shape), dimProduct(result), "equal");
+      return [withShape(data, result)];
+    }
     return [{ dtype: data.dtype, shape: openShape(shape, context) }];
   },
   lowerable: ({ data, shape }) => data.dtype !== "string" && elementsOf(shape) !== undefined,

@@ -1,6 +1,6 @@
 /** What is fed to a run: checked against the declared inputs, and the symbols it binds. */
 import { evaluateDimJson, formatDimJson, type DimJson } from "../core/dim-json.ts";
-import type { InputJson } from "../artifact/manifest.ts";
+import type { CheckJson, InputJson } from "../artifact/manifest.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import type { TensorData } from "../core/dtype.ts";
 import { checkLength, storageOf, Tensor, type Resident, type TensorLike } from "./tensor.ts";
@@ -26,7 +26,7 @@ export interface BoundFeeds {
  * Checks names (OF7001 missing, OF7002 unknown), dtypes (OF7003), shapes (OF7004), the agreement of symbols (OF7005) and
  * lengths (OF7006).
  */
-export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: object): BoundFeeds {
+export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: object, checks: readonly CheckJson[] = []): BoundFeeds {
   if (typeof feeds !== "object" || feeds === null) fail("OF7001", "run takes an object of tensors by input name", { hint: "run({ x: new Tensor(type, data, dims) })" });
   for (const name of Object.keys(feeds)) {
     if (inputs.some((i) => i.name === name)) continue;
@@ -56,7 +56,17 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
     });
   }
   later.forEach((check) => check());
+  checkSizes(checks, symbols);
   return { fed, symbols };
+}
+
+/** Sizes that operators need to agree. */
+function checkSizes(checks: readonly CheckJson[], symbols: ReadonlyMap<string, number>): void {
+  for (const { a, b, broadcast, node } of checks) {
+    const x = evaluateDimJson(a, symbols), y = evaluateDimJson(b, symbols);
+    if (x === y || x === undefined || y === undefined || (broadcast && (x === 1 || y === 1))) continue;
+    fail("OF7005", `'${node}' needs ${formatDimJson(a)} and ${formatDimJson(b)} to ${broadcast ? "broadcast" : "be equal"}, but they are ${x} and ${y}`, { hint: "check the shapes that are fed" });
+  }
 }
 
 function accept(input: InputJson, feed: TensorLike, owner: object): Fed {

@@ -90,7 +90,7 @@ export class Session {
     const machine = this.#machine ?? fail("OF7008", "this session has been disposed");
     const { manifest } = machine.artifact;
     const wanted = this.#wanted(options);
-    const bound = bindFeeds(manifest.inputs, feeds, this);
+    const bound = bindFeeds(manifest.inputs, feeds, this, manifest.checks);
     machine.arena.begin(bound.symbols);
     machine.weights.override((name) => { const f = bound.fed.get(name); return f && this.#elements(name, f); });
     writeInputs(machine, bound);
