@@ -103,6 +103,8 @@ export const ScatterElements: Evaluate = (inputs, attributes) => {
   const targets = along(indices.dims, rowMajorStrides(data.dims), axis, (i) => inBounds(at[i] ?? 0, data.dims[axis] ?? 1));
   return [scatter(data, input(inputs, 2), targets, stringOf(attributes, "reduction", "none"))];
 };
+/** As it was called before opset 11. */
+export const Scatter: Evaluate = ScatterElements;
 
 /** Slices of `axis` (of the flattened input, without one) where the condition holds. */
 export const Compress: Evaluate = (inputs, attributes) => {

@@ -97,7 +97,7 @@ export const ScatterElements = defineOp({
 });
 /** The spelling of ScatterElements before opset 11. */
 export const Scatter = defineOp({
-  type: "Scatter", domain: "", since: 9, evaluate: evaluate.ScatterElements,
+  type: "Scatter", domain: "", since: 9, evaluate: evaluate.Scatter,
   inputs: { data: "required", indices: "required", updates: "required" },
   attributes: { axis: int(0) },
   fusionKind: "opaque",

@@ -126,6 +126,7 @@ export const hostOperators: Readonly<Record<string, () => Promise<Evaluate>>> = 
   ":Resize": () => import("../evaluate/resize.ts").then((m) => m.Resize),
   ":ReverseSequence": () => import("../evaluate/movement.ts").then((m) => m.ReverseSequence),
   ":Round": () => import("../evaluate/unary-math.ts").then((m) => m.Round),
+  ":Scatter": () => import("../evaluate/gather.ts").then((m) => m.Scatter),
   ":ScatterElements": () => import("../evaluate/gather.ts").then((m) => m.ScatterElements),
   ":ScatterND": () => import("../evaluate/gather.ts").then((m) => m.ScatterND),
   ":Selu": () => import("../evaluate/activation.ts").then((m) => m.Selu),

@@ -1,4 +1,5 @@
 /** Which node tests of the ONNX standard are not run, and why. A case that stops for any other reason fails. */
+import type { DiagnosticError } from "../../src/core/diagnostic.ts";
 
 /** Operators outside what this project covers so far. */
 export const missingOperators: ReadonlySet<string> = new Set([
@@ -25,3 +26,10 @@ export const leftOut: Readonly<Record<string, string>> = {
   test_resize_downsample_scales_cubic_align_corners: "onnxruntime takes the rounded size, and so do we",
   test_resize_downsample_scales_linear_align_corners: "onnxruntime takes the rounded size, and so do we",
 };
+
+/** Why a case is outside what is covered; undefined for any other error. */
+export function outside(error: DiagnosticError): string | undefined {
+  if (error.code !== "OF2004") return uncovered.get(error.code);
+  const missing = error.diagnostics.map((d) => d.message.split(" ")[1] ?? "");
+  return missing.every((m) => missingOperators.has(m)) ? missing.join(", ") : undefined;
+}

@@ -31,7 +31,7 @@ export function mismatch(actual: Tensors, expected: Tensors): string | undefined
     if (a.dtype !== e.dtype || a.dims.join() !== e.dims.join()) return `${name} is ${a.dtype}[${a.dims}], not ${e.dtype}[${e.dims}]`;
     const x = toNumbers(a), y = toNumbers(e);
     let largest = 1e-3;
-    for (const v of y) largest = Math.max(largest, Math.abs(v));
+    for (let i = 0; i < y.length; i++) largest = Math.max(largest, Math.abs(y[i] ?? 0));
     for (let i = 0; i < y.length; i++) {
       const d = Math.abs((x[i] ?? NaN) - (y[i] ?? NaN));
       if (!(d <= 2e-4 * largest) && !(Number.isNaN(x[i]) && Number.isNaN(y[i]))) return `${name}[${i}] is ${x[i]}, not ${y[i]} (largest ${largest})`;

@@ -6,9 +6,10 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fromBinary } from "@bufbuild/protobuf";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Tensor } from "../../src/core/tensor.ts";
 import { ModelProtoSchema } from "../../src/onnx/schema/onnx_pb.ts";
+import { writeTensor } from "../../src/onnx/tensor-proto.ts";
 import { dataFolder, readTensorFile } from "./cases.ts";
 
 export interface NodeCase {
@@ -63,4 +64,15 @@ export function unpackedArchive(named: RegExp): string | undefined {
     try { renameSync(fresh, target); } catch { rmSync(fresh, { recursive: true }); }
   }
   return target;
+}
+
+/** The model with its integer inputs fixed: some operators need theirs (axes, shapes, repeats) before running. */
+export function fixIntegers(bytes: Uint8Array, feeds: Record<string, Tensor>): { bytes: Uint8Array; feeds: Record<string, Tensor> } {
+  const model = fromBinary(ModelProtoSchema, bytes);
+  const fixed = Object.entries(feeds).filter(([, t]) => t.dtype === "int64");
+  const { graph } = model;
+  if (!graph) throw new Error("no graph");
+  graph.initializer.push(...fixed.map(([name, t]) => writeTensor(t, name)));
+  graph.input = graph.input.filter((v) => !fixed.some(([name]) => name === v.name));
+  return { bytes: toBinary(ModelProtoSchema, model), feeds: Object.fromEntries(Object.entries(feeds).filter(([name]) => !fixed.some(([n]) => n === name))) };
 }

@@ -1,0 +1,20 @@
+/** How the standard's own runner compares results. */
+import { isFloat } from "../../src/core/dtype.ts";
+import { toNumbers, type Tensor } from "../../src/core/tensor.ts";
+
+/** The tolerance of the standard's own runner, wider for the half types. */
+const tolerance = { absolute: 1e-7, relative: (t: Tensor): number => (t.dtype === "bfloat16" ? 2 ** -7 : 1e-3) };
+
+/** What differs; undefined where nothing does. */
+export function nodeCaseMismatch(actual: Tensor | undefined, expected: Tensor): string | undefined {
+  if (!actual) return "no such result";
+  if (actual.dtype !== expected.dtype || actual.dims.join() !== expected.dims.join()) return `${actual.dtype}[${actual.dims}], expected ${expected.dtype}[${expected.dims}]`;
+  const exact = !isFloat(expected.dtype);
+  const a: ArrayLike<unknown> = exact ? actual.data : toNumbers(actual), b: ArrayLike<unknown> = exact ? expected.data : toNumbers(expected);
+  for (let i = 0; i < b.length; i++) {
+    const x = a[i], y = b[i];
+    if (Object.is(x, y) || x === y) continue;
+    if (exact || !(Math.abs(Number(x) - Number(y)) <= tolerance.absolute + tolerance.relative(expected) * Math.abs(Number(y)))) return `element ${i} is ${String(x)}, expected ${String(y)}`;
+  }
+  return undefined;
+}
