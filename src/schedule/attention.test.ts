@@ -71,6 +71,8 @@ function check(o: Options): void {
     const scheduled = present(scheduleStructure(c.kernel, context), "schedule");
     const actual = present(runKernel(c, scheduled, packed).get(out), "result");
     expect(difference("float32", expected, actual), `${JSON.stringify(o)} ${symbolic} ${layout}`).toBeLessThan(2e-6);
+    const compiled = present(runKernel(c, scheduled, packed, "wasm").get(out), "result");
+    expect(difference("float32", expected, compiled), `${JSON.stringify(o)} compiled`).toBeLessThan(2e-6);
   }
 }
 

@@ -13,6 +13,8 @@ function check(o: ConvOptions): void {
     if (!scheduled && symbolic) continue;
     const expected = present(runKernel(c, c.kernel).get(out), "result"), actual = present(runKernel(c, present(scheduled, "schedule"), packed).get(out), "result");
     expect(difference("float32", expected, actual), `${JSON.stringify(o)} ${layout}${symbolic ? " symbolic" : ""}`).toBe(0);
+    const compiled = present(runKernel(c, present(scheduled, "schedule"), packed, "wasm").get(out), "result");
+    expect(difference("float32", expected, compiled), `${JSON.stringify(o)} ${layout} compiled`).toBe(0);
   }
 }
 

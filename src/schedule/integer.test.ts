@@ -58,6 +58,8 @@ function check(op: OpDef, inputs: readonly (Input | undefined)[], attributes: Re
     const expected = present(runKernel(c, c.kernel).get(out), "result"), actual = present(runKernel(c, scheduled, packed).get(out), "result");
     expect(expected.length).toBe(out.shape.reduce<number>((n, d) => n * evaluateDim(d, (s) => present(sizes[s], s)), out.dtype === "int32" ? 4 : 1));
     expect(difference(out.dtype, expected, actual), `${op.type} ${JSON.stringify(inputs.map((i) => i?.tensor.dims))}`).toBe(0);
+    const compiled = present(runKernel(c, scheduled, packed, "wasm").get(out), "result");
+    expect(difference(out.dtype, expected, compiled), `${op.type} compiled`).toBe(0);
   }
 }
 

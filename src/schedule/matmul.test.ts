@@ -82,6 +82,8 @@ function check(o: Options): void {
   expect(scheduled.structure).toBeUndefined();
   const expected = present(runKernel(c, c.kernel).get(out), "result"), actual = present(runKernel(c, scheduled, packed).get(out), "result");
   expect(difference("float32", expected, actual)).toBe(0);
+  const compiled = present(runKernel(c, scheduled, packed, "wasm").get(out), "result");
+  expect(difference("float32", expected, compiled)).toBeLessThanOrEqual(o.epilogue === "sigmoid" ? 1e-6 : 0);
 }
 
 const shapes = [[1, 1, 1], [1, 33, 5], [4, 8, 16], [5, 7, 3], [13, 11, 9], [3, 40, 2], [2, 19, 4], [6, 3, 5], [8, 4, 7], [9, 12, 0], [0, 5, 3], [70, 9, 6]] as const;

@@ -63,8 +63,8 @@ function check(o: Options): void {
     const c = recurrenceCase({ ...o, symbolic });
     const { context, packed } = contextOf(c);
     const scheduled = present(scheduleStructure(c.kernel, context), "schedule");
-    const expected = runKernel(c, c.kernel), actual = runKernel(c, scheduled, packed);
-    for (const [out, bytes] of expected) expect(difference("float32", bytes, present(actual.get(out), out.name)), `${JSON.stringify(o)} ${out.name} ${symbolic}`).toBeLessThan(3e-6);
+    const expected = runKernel(c, c.kernel), runs = [runKernel(c, scheduled, packed), runKernel(c, scheduled, packed, "wasm")];
+    for (const actual of runs) for (const [out, bytes] of expected) expect(difference("float32", bytes, present(actual.get(out), out.name)), `${JSON.stringify(o)} ${out.name} ${symbolic}`).toBeLessThan(3e-6);
   }
 }
 

@@ -18,6 +18,8 @@ function check(o: ConvOptions): void {
     const error = difference("float32", expected, actual);
     expect(error, `${JSON.stringify(o)} ${layout} ${symbolic}`).toBeLessThan(1e-5);
     expect(error).toBeGreaterThan(0);
+    const compiled = present(runKernel(c, scheduled, packed, "wasm").get(out), "result");
+    expect(difference("float32", expected, compiled)).toBeLessThan(1e-5);
   }
 }
 

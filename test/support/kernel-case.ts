@@ -11,7 +11,9 @@ import { dimExpr, constant } from "../../src/kernel/expr.ts";
 import { interpret, type BufferPlace } from "../../src/kernel/interpret.ts";
 import type { Kernel, Layout } from "../../src/kernel/kernel.ts";
 import { packTensor } from "../../src/memory/pack.ts";
-import type { Weight } from "../../src/kernel/program.ts";
+import type { Placement, Weight } from "../../src/kernel/program.ts";
+import { legalize } from "../../src/schedule/legalize.ts";
+import { dimsOf, runCompiled, type KernelRun } from "./run-kernel.ts";
 import { block, letLocal, loop, type Stmt } from "../../src/kernel/stmt.ts";
 import type { EpilogueStore, Structure } from "../../src/kernel/structure.ts";
 import { denseLayout, type ScheduleContext } from "../../src/schedule/builder.ts";
@@ -69,8 +71,8 @@ function stored(t: Tensor, layout: Layout | undefined): Tensor {
   return { ...t, data };
 }
 
-/** Output bytes of a kernel by buffer, each in logical row-major order. */
-export function runKernel(c: KernelCase, kernel: Kernel, extra: ReadonlyMap<Buffer, Tensor> = new Map()): Map<Buffer, Uint8Array> {
+/** Output bytes of a kernel by buffer, each in logical row-major order, as the interpreter or as WebAssembly runs it. */
+export function runKernel(c: KernelCase, kernel: Kernel, extra: ReadonlyMap<Buffer, Tensor> = new Map(), engine: "interpreter" | "wasm" = "interpreter"): Map<Buffer, Uint8Array> {
   const binding = c.dims ?? unbound;
   const value = (d: Dim): number => evaluateDim(d, binding);
   const buffers = [...new Set([...kernel.inputs, ...kernel.outputs, ...kernel.scratch])];
@@ -91,7 +93,8 @@ export function runKernel(c: KernelCase, kernel: Kernel, extra: ReadonlyMap<Buff
     const tensor = extra.get(b) ?? c.data.get(b);
     if (tensor) eachElement(tensor.dims.length === b.shape.length ? tensor.dims : [tensor.data.length], present(places.get(b), b.name), byteSize(b.dtype), (at, i, size) => new Uint8Array(memory, at, size).set(bytesOf(tensor).subarray(i * size, (i + 1) * size)));
   }
-  interpret(kernel, memory, places, binding);
+  if (engine === "interpreter") interpret(kernel, memory, places, binding);
+  else runWasm(c, kernel, memory, places, binding);
   const pattern = new Uint8Array(Uint32Array.of(0x7fc0beef).buffer);
   const bytes = new Uint8Array(words.buffer);
   let inside = 0;
@@ -104,6 +107,20 @@ export function runKernel(c: KernelCase, kernel: Kernel, extra: ReadonlyMap<Buff
     eachElement(dims, present(places.get(b), b.name), size, (at, i) => out.set(bytes.subarray(at, at + size), i * size));
     return [b, out];
   }));
+}
+
+/** Legalises and compiles the kernel, and runs it on these bytes. */
+function runWasm(c: KernelCase, kernel: Kernel, memory: ArrayBuffer, places: ReadonlyMap<Buffer, BufferPlace>, binding: DimBinding): void {
+  const placements = new Map<Buffer, Placement>([...places.keys()].map((b) => [b, { storage: { name: b.name, kind: "arena", bytes: 0 }, layout: c.layouts?.get(b) ?? denseLayout(b.shape) }]));
+  const legal = legalize(kernel, placements);
+  const run: KernelRun = {
+    placements, places, binding, bytes: memory.byteLength,
+    plan: {
+      tableAddress: memory.byteLength, dims: dimsOf(legal, placements), slots: 0, arena: [], weightBytes: 0, fixedEnd: memory.byteLength + 4096,
+      addresses: new Map([...placements].map(([b, p]) => [p.storage, { kind: "fixed", address: present(places.get(b), b.name).address }])),
+    },
+  };
+  new Uint8Array(memory).set(runCompiled(legal, run, new Uint8Array(memory)).memory);
 }
 
 function eachElement(dims: readonly number[], place: BufferPlace, size: number, visit: (address: number, index: number, size: number) => void): void {
