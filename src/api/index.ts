@@ -1,4 +1,5 @@
 /** onnxfuse: compiles ONNX models, and says what it did. */
+import { checkOptions, checkSource } from "../compiler/check-options.ts";
 import { compileModel, type Compiled } from "../compiler/compile.ts";
 import { optimiseModel, type Optimised } from "../compiler/optimise.ts";
 import type { CompileOptions as CompilerOptions } from "../compiler/options.ts";
@@ -21,12 +22,18 @@ export interface CompileResult extends Compiled {
  * symbolic: one artifact serves them all. Throws a DiagnosticError for what the caller can mend.
  */
 export async function compile(model: ModelSource, options: CompileOptions = {}): Promise<CompileResult> {
+  checkSource(model);
+  checkOptions(options);
   const { verify = false, verifyBudget = 60, ...rest } = options;
   return verify ? compileVerified(model, rest, verifyBudget) : compileModel(model, rest);
 }
 
 /** Fuses a model into ONNX that any runtime loads: rewrites in standard operators, regions as model-local functions. */
-export const optimise = (model: ModelSource, options: CompileOptions = {}): Optimised => optimiseModel(model, options);
+export function optimise(model: ModelSource, options: CompileOptions = {}): Optimised {
+  checkSource(model);
+  checkOptions(options);
+  return optimiseModel(model, options);
+}
 
 export type { Optimised } from "../compiler/optimise.ts";
 export type { Counts, Detail, RegionTraffic, Report } from "../compiler/report.ts";

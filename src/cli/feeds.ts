@@ -1,6 +1,5 @@
 /** Inputs of a session from files or generated: `--input x=file.npy`, `.json`, or raw bytes with `--dim`. */
-import { dtypes } from "../core/dtype.ts";
-import { byteSize, viewBytes } from "../core/dtype.ts";
+import { byteSize, dtypes, viewBytes, type DType } from "../core/dtype.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
 import { Tensor, type Port, type Session } from "../runtime/index.ts";
@@ -31,8 +30,8 @@ export function feedsFor(session: Session, line: CommandLine, kind: InputKind = 
     return [text.slice(0, at), text.slice(at + 1)];
   }));
   for (const name of files.keys()) if (!session.inputs.some((i) => i.name === name)) unknown(name, session.inputs);
-  const sizes: Record<string, number> = parseDims(line.values("dim"));
-  const shapes = parseInputShapes(line.values("shape").join(";"), "shape");
+  const sizes = new Map(Object.entries(parseDims(line.values("dim"))));
+  const shapes = new Map(Object.entries(parseInputShapes(line.values("shape").join(";"), "shape")));
   const feeds: Record<string, Tensor> = {};
   for (const port of session.inputs) {
     const file = files.get(port.name);
@@ -41,11 +40,16 @@ export function feedsFor(session: Session, line: CommandLine, kind: InputKind = 
     bind(port, t.dims, sizes);
     feeds[port.name] = new Tensor(t.dtype, t.data as never, t.dims);
   }
-  for (const port of session.inputs) bind(port, shapes[port.name] ?? [], sizes);
+  for (const port of session.inputs) bind(port, shapes.get(port.name) ?? [], sizes);
   const assumed: Record<string, number> = {};
   session.inputs.forEach((port, i) => {
-    if (feeds[port.name]) return;
-    const dims = port.dims.map((d) => (typeof d === "number" ? d : sizes[d] ?? (assumed[d] ??= 1)));
+    if (files.has(port.name)) return;
+    const dims = port.dims.map((d) => {
+      if (typeof d === "number") return d;
+      const size = sizes.get(d);
+      if (size === undefined) assumed[d] = 1;
+      return size ?? 1;
+    });
     const t = generateTensor(port.dtype, dims, kind, line.count("seed", 1) * 1000 + i);
     feeds[port.name] = new Tensor(t.dtype, t.data as never, t.dims);
   });
@@ -53,8 +57,8 @@ export function feedsFor(session: Session, line: CommandLine, kind: InputKind = 
 }
 
 /** Takes sizes of symbols from a shape. */
-function bind(port: Port, dims: readonly (number | undefined)[], sizes: Record<string, number>): void {
-  port.dims.forEach((d, axis) => { const size = dims[axis]; if (typeof d === "string" && size !== undefined) sizes[d] ??= size; });
+function bind(port: Port, dims: readonly (number | undefined)[], sizes: Map<string, number>): void {
+  port.dims.forEach((d, axis) => { const size = dims[axis]; if (typeof d === "string" && size !== undefined && !sizes.has(d)) sizes.set(d, size); });
 }
 
 function unknown(name: string, inputs: readonly Port[]): never {
@@ -62,11 +66,11 @@ function unknown(name: string, inputs: readonly Port[]): never {
   return fail("OF7002", `there is no input '${name}'`, { hint: near === undefined ? `the inputs are ${inputs.map((i) => i.name).join(", ")}` : `did you mean '${near}'?` });
 }
 
-function readTensorFile(file: string, port: Port, sizes: Readonly<Record<string, number>>): CoreTensor {
+function readTensorFile(file: string, port: Port, sizes: ReadonlyMap<string, number>): CoreTensor {
   if (file.endsWith(".npy")) return readNpy(readBytes(file, "the input"), file);
   if (file.endsWith(".json")) return fromJson(parseJson(readText(file, "the input"), file, "OF1014"), port, file);
   const bytes = readBytes(file, "the input");
-  const dims = port.dims.map((d) => (typeof d === "number" ? d : sizes[d] ?? fail("OF1014", `the size '${d}' of raw input '${port.name}' is not known`, { hint: `give it, --dim ${d}=…` })));
+  const dims = port.dims.map((d) => (typeof d === "number" ? d : sizes.get(d) ?? fail("OF1014", `the size '${d}' of raw input '${port.name}' is not known`, { hint: `give it, --dim ${d}=…` })));
   if (bytes.length !== sizeOf(dims) * byteSize(port.dtype)) fail("OF1014", `'${file}' has ${bytes.length} bytes; ${port.dtype} of [${dims.join(", ")}] has ${sizeOf(dims) * byteSize(port.dtype)}`);
   return { dtype: port.dtype, dims, data: viewBytes(port.dtype, bytes) };
 }
@@ -74,15 +78,23 @@ function readTensorFile(file: string, port: Port, sizes: Readonly<Record<string,
 /** `{ "type", "dims", "data": [...] }`, or nested lists. */
 function fromJson(value: unknown, port: Port, file: string): CoreTensor {
   const wrong = (message: string): never => fail("OF1014", message, { place: { file }, hint: 'write nested lists, or {"dims": [2], "data": [1, 2]}' });
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-  const given = isObject ? (value as { dims?: unknown; data?: unknown; type?: unknown }) : undefined;
-  const type = given?.type ?? port.dtype;
-  if (typeof type !== "string" || !(type in dtypes)) wrong(`there is no type '${String(type)}'`);
-  const dims: number[] = [];
-  if (Array.isArray(given?.dims)) dims.push(...given.dims.map(Number));
-  else for (let v = value; Array.isArray(v); v = v[0] as unknown) dims.push(v.length);
-  const flat = [given?.data ?? value].flat(Infinity) as (number | string | boolean)[];
-  if (flat.length !== sizeOf(dims)) wrong(`there are ${flat.length} elements for [${dims.join(", ")}]`);
-  const t = new Tensor(port.dtype, flat, dims);
-  return { dtype: t.type, dims, data: t.data };
+  const given: { readonly type?: unknown; readonly dims?: unknown; readonly data?: unknown } = typeof value === "object" && value !== null && !Array.isArray(value) ? value : { data: value };
+  const { type = port.dtype, data = [] } = given;
+  if (!isDType(type)) return wrong(`there is no type '${String(type)}'`);
+  const nested = dimsOf(data) ?? wrong("its lists differ in length");
+  const dims: readonly unknown[] = Array.isArray(given.dims) ? given.dims : nested;
+  const flat: unknown[] = [data].flat(Infinity);
+  const sizes = dims.map((d) => (typeof d === "number" && Number.isSafeInteger(d) && d >= 0 ? d : wrong(`'${String(d)}' is not a size`)));
+  if (flat.length !== sizeOf(sizes)) wrong(`there are ${flat.length} elements for [${sizes.join(", ")}]`);
+  const t = new Tensor(type, flat as (number | string | boolean)[], sizes);
+  return { dtype: t.type, dims: sizes, data: t.data };
+}
+
+const isDType = (name: unknown): name is DType => typeof name === "string" && Object.hasOwn(dtypes, name);
+
+/** Lengths of nested lists; undefined where lists side by side differ. */
+function dimsOf(value: unknown): readonly number[] | undefined {
+  if (!Array.isArray(value)) return [];
+  const inner = value.map(dimsOf), [first = []] = inner;
+  return inner.every((d) => d !== undefined && d.join() === first.join()) ? [value.length, ...first] : undefined;
 }

@@ -12,7 +12,7 @@ export function parseSwitchFile(text: string, file: string): FusionSwitches {
 }
 
 function fromLines(text: string, file: string): FusionSwitches {
-  const named: Record<string, boolean> = {};
+  const named = new Map<string, boolean>();
   text.split(/\r?\n/).forEach((raw, i) => {
     const line = raw.replace(/#.*$/, "").trim();
     if (line === "") return;
@@ -20,10 +20,10 @@ function fromLines(text: string, file: string): FusionSwitches {
     const parts = /^([^:\s]+)\s*:\s*(\S+)$/.exec(line) ?? wrong(`'${line}' is not a switch`);
     const name = parts[1] ?? "", state = parts[2] ?? "";
     if (state !== "on" && state !== "off") wrong(`'${name}' is '${state}', neither on nor off`);
-    if (name in named) wrong(`'${name}' is switched twice`);
-    named[name] = state === "on";
+    if (named.has(name)) wrong(`'${name}' is switched twice`);
+    named.set(name, state === "on");
   });
-  return withAll(named);
+  return withAll(Object.fromEntries(named));
 }
 
 function fromJson(text: string, file: string): FusionSwitches {

@@ -6,15 +6,15 @@ export type GivenShape = readonly (number | undefined)[];
 
 /** Shapes by input name. Names may hold colons: the last one ends the name. Fails with OF1006. */
 export function parseInputShapes(text: string, option: string): Record<string, GivenShape> {
-  const out: Record<string, GivenShape> = {};
+  const out = new Map<string, GivenShape>();
   for (const part of text.replace(/^"|"$/g, "").split(";").map((p) => p.trim()).filter((p) => p !== "")) {
     const colon = part.lastIndexOf(":");
     if (colon <= 0) fail("OF1006", `'${part}' is not a shape`, { place: { field: option }, hint: "write name:1,3,224,224;other:1,10" });
     const name = part.slice(0, colon).trim(), sizes = part.slice(colon + 1).trim();
-    if (name in out) fail("OF1006", `input '${name}' has two shapes`, { place: { field: option } });
-    out[name] = sizes === "" ? [] : sizes.split(",").map((s) => parseSize(s.trim(), name, option));
+    if (out.has(name)) fail("OF1006", `input '${name}' has two shapes`, { place: { field: option } });
+    out.set(name, sizes === "" ? [] : sizes.split(",").map((s) => parseSize(s.trim(), name, option)));
   }
-  return out;
+  return Object.fromEntries(out);
 }
 
 function parseSize(text: string, name: string, option: string): number | undefined {

@@ -1,6 +1,6 @@
 /** NumPy's .npy files, format 1.0 to 3.0, little endian, C order. */
 import { fail } from "../core/diagnostic.ts";
-import { viewBytes, type DType } from "../core/dtype.ts";
+import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
 import { bytesOf, sizeOf, type Tensor } from "../core/tensor.ts";
 
 const descriptors: Readonly<Partial<Record<DType, string>>> = {
@@ -23,7 +23,10 @@ export function readNpy(bytes: Uint8Array, file: string): Tensor {
   if (/'fortran_order'\s*:\s*True/.test(header)) wrong("it is in Fortran order", "save it with numpy.ascontiguousarray");
   const dtype = (Object.keys(descriptors) as DType[]).find((d) => descriptors[d]?.slice(1) === descriptor.slice(1) && descriptor[0] !== ">") ?? wrong(`its type '${descriptor}' is not supported`);
   const dims = shape.split(",").map((s) => s.trim()).filter((s) => s !== "").map(Number);
-  const data = viewBytes(dtype, bytes.subarray(start + length));
+  if (!dims.every((d) => Number.isSafeInteger(d) && d >= 0)) wrong(`its shape (${shape}) is not one`);
+  const payload = bytes.subarray(start + length);
+  if (payload.length % byteSize(dtype) !== 0) wrong("its last element is cut off");
+  const data = viewBytes(dtype, payload);
   if (data.length !== sizeOf(dims)) wrong(`it should have ${sizeOf(dims)} elements and has ${data.length}`);
   return { dtype, dims, data };
 }

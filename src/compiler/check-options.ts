@@ -1,0 +1,43 @@
+/** Options as callers without types may give them: refused by name where they are not what they should be. */
+import { fail, nearestName } from "../core/diagnostic.ts";
+import type { CompileOptions } from "./options.ts";
+
+type Check = readonly [wanted: string, isRight: (value: unknown) => boolean];
+
+const isRecord = (v: unknown): v is Readonly<Record<string, unknown>> => typeof v === "object" && v !== null && !Array.isArray(v);
+const boolean: Check = ["true or false", (v) => typeof v === "boolean"];
+const count: Check = ["a number of at least 0", (v) => typeof v === "number" && v >= 0];
+const text: Check = ["text", (v) => typeof v === "string"];
+const recordOf = (wanted: string, isRight: (value: unknown) => boolean): Check => [wanted, (v) => isRecord(v) && Object.values(v).every(isRight)];
+
+const checks: Readonly<Record<keyof CompileOptions | "verify" | "verifyBudget", Check>> = {
+  target: ["'wasm'", (v) => v === "wasm"],
+  enableFusion: boolean, freezeInitializers: boolean, allowApproximate: boolean, reuseMemory: boolean, strip: boolean, verify: boolean,
+  verifyBudget: count, fuel: count, socVersion: text,
+  inputShapes: recordOf("lists of sizes by input name", (v) => Array.isArray(v) && v.every((d) => d === undefined || typeof d === "number")),
+  dims: recordOf("sizes by name", (v) => typeof v === "number"),
+  fusionSwitches: ["switches, such as { named: { ConvBNReLU: false } }", (v) => isRecord(v) && (v["named"] === undefined || (isRecord(v["named"]) && Object.values(v["named"]).every((on) => typeof on === "boolean")))],
+  customRules: ["JSON text or its value", () => true],
+  outputs: ["a list of names", (v) => Array.isArray(v) && v.every((name) => typeof name === "string")],
+  outputTypes: ["an element type, or element types by output", (v) => typeof v === "string" || isRecord(v)],
+  skip: ["a list of rewrites", Array.isArray],
+};
+
+/** Fails with OF5003 for an option that does not exist (with the nearest name), or that is not what it should be. */
+export function checkOptions(options: unknown): void {
+  if (!isRecord(options)) return fail("OF5003", "the options are not an object");
+  for (const [name, value] of Object.entries(options)) {
+    const [, check] = Object.entries(checks).find(([known]) => known === name) ?? [];
+    if (!check) {
+      const near = nearestName(name, Object.keys(checks));
+      return fail("OF5003", `there is no option '${name}'`, { place: { field: name }, hint: near === undefined ? `the options are ${Object.keys(checks).join(", ")}` : `did you mean '${near}'?` });
+    }
+    if (value !== undefined && !check[1](value)) fail("OF5003", `option '${name}' is not ${check[0]}`, { place: { field: name } });
+  }
+}
+
+/** Fails with OF2001 for anything but bytes, or an object that holds them. */
+export function checkSource(source: unknown): void {
+  const bytes = isRecord(source) && !(source instanceof Uint8Array) ? source["model"] : source;
+  if (!(bytes instanceof Uint8Array)) fail("OF2001", "the model is not a Uint8Array", { hint: "pass the file's bytes, or { model, externalData }" });
+}
