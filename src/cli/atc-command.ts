@@ -1,6 +1,6 @@
 /** What `atc` does: compiles or checks a model as its options say, and writes what they ask for. */
 import { basename, join } from "node:path";
-import { DiagnosticError, fail } from "../core/diagnostic.ts";
+import { DiagnosticError, fail, formatDiagnostic } from "../core/diagnostic.ts";
 import { compile, optimise, type CompileOptions, type CompileResult } from "../api/index.ts";
 import { fusionLines, refusalLines, summaryLines } from "../compiler/log-lines.ts";
 import { parseOptions, type Values } from "./arguments.ts";
@@ -116,8 +116,9 @@ function compileOptions(values: Values, environment: Environment): CompileOption
 const withExtension = (path: string, extension: string): string => (path.endsWith(extension) ? path : `${path}${extension}`);
 
 function logReport({ report, typeOf }: Pick<CompileResult, "report" | "typeOf">, level: string, console: Console): void {
-  if (level !== "info" && level !== "debug") return;
-  for (const w of report.warnings) console.out(`[GE] Warning: ${w.message}`);
+  if (level === "null" || level === "error") return;
+  for (const w of report.warnings) console.out(`[GE] Warning: ${formatDiagnostic(w)}`);
+  if (level === "warning") return;
   for (const line of [...fusionLines(report, typeOf), ...summaryLines(report)]) console.out(line);
   if (level === "debug") for (const line of refusalLines(report)) console.out(line);
 }
