@@ -39,7 +39,7 @@ function attentionGraph(layout: Layout, masked: boolean): Graph {
 function compileAttention(layout: Layout, masked: boolean): Uint8Array {
   const graph = attentionGraph(layout, masked);
   const { regions } = partition(graph, { fusion: true, isEnabled: () => true, opTypesOf: (name) => name });
-  const { program, plan, code, relaxation } = build(graph, regions, true);
+  const { program, plan, code, relaxation } = build(graph, regions);
   return stripReport(packageProgram(program, plan, { code: code.code, relaxation }, { tool: `onnxfuse ${version}`, options: {}, model: `attention-${layout}`, metadata: {}, modelChecksum: 0 }));
 }
 

@@ -12,7 +12,7 @@ const recordOf = (wanted: string, isRight: (value: unknown) => boolean): Check =
 
 const checks: Readonly<Record<keyof CompileOptions | "verify" | "verifyBudget", Check>> = {
   target: ["'wasm'", (v) => v === "wasm"],
-  enableFusion: boolean, freezeInitializers: boolean, allowApproximate: boolean, reuseMemory: boolean, strip: boolean, verify: boolean,
+  enableFusion: boolean, freezeInitializers: boolean, allowApproximate: boolean, reuseMemory: boolean, winograd: boolean, strip: boolean, verify: boolean,
   verifyBudget: count, fuel: count, socVersion: text,
   inputShapes: recordOf("lists of sizes by input name", (v) => Array.isArray(v) && v.every((d) => d === undefined || typeof d === "number")),
   dims: recordOf("sizes by name", (v) => typeof v === "number"),

@@ -48,7 +48,7 @@ interface Prepared extends ReadModel {
 export function compileModel(source: ModelSource, options: CompileOptions = {}): Compiled {
   const fused = fuseModel(source, options, true);
   const { graph: model, regions } = fused;
-  const { program, plan, code, relaxation, attention } = build(model.graph, regions, options.reuseMemory ?? true);
+  const { program, plan, code, relaxation, attention } = build(model.graph, regions, { reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true });
   const bytes = source instanceof Uint8Array ? source : source.model;
   const hosts = [...allSteps(program.steps)].filter((s) => s.kind === "host");
   const compiled = countSteps(program);

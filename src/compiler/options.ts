@@ -20,6 +20,8 @@ export interface CompileOptions {
   readonly allowApproximate?: boolean;
   /** Lets storages share memory when they are not in use together. Default true. */
   readonly reuseMemory?: boolean;
+  /** Lets large 3x3 convolutions be computed by F(4x4,3x3), whose rounding errors are about ten times the direct form's. Default true. */
+  readonly winograd?: boolean;
   /** Leaves the fusion report out of the artifact. Default false. */
   readonly strip?: boolean;
   /** Names of the values to give as outputs, instead of the model's. */
@@ -56,6 +58,7 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (options.skip?.length) out["skip"] = options.skip;
   if (options.socVersion !== undefined) out["socVersion"] = options.socVersion;
   if (options.strip) out["strip"] = true;
+  if (options.winograd === false) out["winograd"] = false;
   out["target"] = options.target ?? "wasm";
   return out;
 }

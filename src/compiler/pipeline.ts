@@ -24,13 +24,20 @@ export interface Built {
   readonly attention: readonly (readonly string[])[];
 }
 
+export interface BuildOptions {
+  /** Storages may share memory. */
+  readonly reuse?: boolean;
+  /** 3x3 convolutions may be computed by F(4x4,3x3). */
+  readonly winograd?: boolean;
+}
+
 /** Graph and regions → program → plan → code. */
-export function build(graph: Graph, regions: readonly Region[], reuse: boolean): Built {
+export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true }: BuildOptions = {}): Built {
   const lowered = lowerProgram(graph, regions);
   const attention = [...allSteps(lowered.steps)].flatMap((s) => (s.kind === "call" && s.kernel.structure?.kind === "attention" ? [s.origin.nodes] : []));
   const laidOut = placeScratch(chooseLayouts(lowered));
   const looped = mapKernels(laidOut, (kernel) => (kernel.structure ? kernel : scheduleLoops(kernel, laidOut.placements)));
-  const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true }));
+  const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true, winograd }));
   const scheduled = mapKernels({ placements, ...structured }, (kernel) => (kernel.structure ? scheduleLoops(kernel, placements) : kernel));
   const program = mapKernels(scheduled, (kernel) => legalize(kernel, placements));
   const plan = planMemory(program, { dims: programDims(program), reuse });

@@ -75,7 +75,7 @@ function buffersOf(body: Stmt): ReadonlySet<Buffer> {
   return out;
 }
 
-/** Schedules every structured kernel of a program; weights that are no longer read as they were go. */
+/** Schedules every structured kernel of a program (one without a schedule keeps its structure); weights that are no longer read as they were go. */
 export function scheduleStructures(program: Program, target: ScheduleTarget): Program {
   const weights = new ProgramWeights(program);
   const context: ScheduleContext = {
@@ -88,7 +88,7 @@ export function scheduleStructures(program: Program, target: ScheduleTarget): Pr
   const kernel = (k: Kernel): Kernel => {
     const before = done.get(k);
     if (before) return before;
-    const after = k.structure ? scheduleStructure(k, context) ?? withoutStructure(k) : k;
+    const after = k.structure ? scheduleStructure(k, context) ?? k : k;
     done.set(k, after);
     return after;
   };
@@ -103,7 +103,6 @@ export function scheduleStructures(program: Program, target: ScheduleTarget): Pr
   };
   return weights.finish({ ...program, steps: program.steps.map(step) });
 }
-const withoutStructure = ({ structure: _, ...rest }: Kernel): Kernel => rest;
 
 class ProgramWeights {
   private readonly program: Program;
