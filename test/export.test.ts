@@ -100,7 +100,7 @@ describe("opsets", () => {
     expect(await lowered("Unsqueeze", 13, 11, { initializers: { axes }, outputs: { y: { dtype: "float32", dims: [2, 1, 3] } }, nodes: [{ type: "Unsqueeze", inputs: ["x", "axes"], outputs: ["y"] }] })).toHaveLength(1);
   });
   test("what an opset cannot say is a diagnostic", () => {
-    const { graph, info } = readModel(modelBytes(one("BitwiseNot", 18, { inputs: { x: { dtype: "int32", dims: [2] } } })), operators);
+    const { graph, info } = readModel(modelBytes(one("BitwiseNot", 18, { inputs: { x: { dtype: "int32", dims: [2] } }, outputs: { y: { dtype: "int32", dims: [2] } } })), operators);
     expect(() => writeModel(graph, { ...info, opsets: new Map([["", 13]]) })).toThrow(DiagnosticError);
   });
 });
