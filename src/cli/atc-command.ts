@@ -2,6 +2,7 @@
 import { basename, join } from "node:path";
 import { DiagnosticError, fail, formatDiagnostic } from "../core/diagnostic.ts";
 import { compile, optimise, type CompileOptions, type CompileResult } from "../api/index.ts";
+import { version } from "../compiler/version.ts";
 import { fusionLines, refusalLines, summaryLines } from "../compiler/log-lines.ts";
 import { parseOptions, type Values } from "./arguments.ts";
 import { atcOptions, plannedModes, plannedOptions, plannedVariables, refusedOptions } from "./atc-options.ts";
@@ -23,6 +24,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Runs atc; the exit code. */
 export async function atc(argv: readonly string[], environment: Environment, console: Console): Promise<number> {
   try {
+    if (argv.length === 1 && argv[0] === "--version") { console.out(`atc of onnxfuse ${version}`); return 0; }
     refuseForeign(argv);
     const values = parseOptions(argv, atcOptions, { name: "atc", description: "Compiles ONNX models into .om artifacts that run anywhere JavaScript does." });
     if ("help" in values && typeof values.help === "string") { console.out(values.help.trimEnd()); return 0; }

@@ -1,4 +1,5 @@
 /** What `onnxfuse` does: hands over to its commands. */
+import { version } from "../compiler/version.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import { bench } from "./commands/bench.ts";
 import type { Command } from "./commands/command.ts";
@@ -17,6 +18,7 @@ export async function onnxfuse(argv: readonly string[], console: Console): Promi
   try {
     const [name, ...rest] = argv;
     if (name === undefined || name === "--help" || name === "-h" || name === "help") { console.out(helpText()); return name === undefined ? 1 : 0; }
+    if (name === "--version" || name === "-V") { console.out(`onnxfuse ${version}`); return 0; }
     const command = commands.find((c) => c.name === name) ?? unknown(name);
     const line = parseCommandLine(rest, command);
     if (line.help !== undefined) { console.out(line.help.trimEnd()); return 0; }
@@ -35,5 +37,5 @@ function unknown(name: string): never {
 
 function helpText(): string {
   const width = Math.max(...commands.map((c) => c.name.length + c.operands.length)) + 3;
-  return ["Usage: onnxfuse <command> [options]", "", "Commands:", ...commands.map((c) => `  ${`${c.name} ${c.operands}`.padEnd(width)} ${c.doc}`), "", "onnxfuse <command> --help lists its options."].join("\n");
+  return ["Usage: onnxfuse <command> [options]", "", "Commands:", ...commands.map((c) => `  ${`${c.name} ${c.operands}`.padEnd(width)} ${c.doc}`), "", "onnxfuse <command> --help lists its options; onnxfuse --version says which this is."].join("\n");
 }
