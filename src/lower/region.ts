@@ -43,7 +43,17 @@ function anchoredKernel(region: Region, node: Node, name: string, bufferOf: (val
   const structure = sharedStructure(anchor, stores, table);
   const definition = { name: accumulatorOf(structure), axes: anchor.axes, value: anchor.accumulate };
   const body = buildLoops(table, stores.map((s) => ({ ...s, axes: anchor.axes })), definition);
-  return finish(name, body, stores.map((s) => s.buffer), [], structure);
+  const outputs = stores.map((s) => s.buffer), kernel = finish(name, body, outputs, [], structure);
+  return operandsOf(structure).every((b) => kernel.inputs.includes(b)) ? kernel : finish(name, body, outputs, [], undefined);
+}
+
+/** What a structure's contraction reads. An epilogue that leaves the result out leaves these out of the loops, too. */
+function operandsOf(s: Structure): readonly Buffer[] {
+  if (s.kind === "recurrence") return [];
+  if (s.kind === "conv") return [s.input, s.weight];
+  const out: Buffer[] = [];
+  for (const root of s.kind === "matmul" ? [s.a, s.b] : [s.q, s.k, s.v]) visitExpr(root, (e) => { if (e.kind === "load") out.push(e.buffer); });
+  return out;
 }
 
 /** The anchor's structure with its expressions shared and simplified. */
