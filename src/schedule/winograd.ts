@@ -19,9 +19,13 @@ import { accumulate, declareAccumulators } from "./tile.ts";
 import { winogradError } from "./winograd-error.ts";
 
 /** Fewer channels than this leave too little to multiply between the transforms. */
-const leastChannels = 24;
+const leastChannels = 8;
+/** Input channels for each output channel beyond which transforming the input costs more than it saves. */
+const mostInputs = 8;
+/** Part of the tiles' positions that must be positions of the output. */
+const leastFilled = 0.6;
 /** Fewer output positions than this read the larger weights too often. */
-const leastPositions = 100;
+const leastPositions = 25;
 /** Errors above this part of the largest output are left to the direct convolution. */
 const largestError = 3e-5;
 const mostTiles = 32;
@@ -34,10 +38,14 @@ export function suitsWinograd(b: KernelBuilder, s: ConvStructure, p: ConvProblem
   const { outer, inner } = p;
   const shape = [outer, inner].every((d) => d.taps === 3 && d.stride === 1 && d.dilation === 1 && d.scale === 1 && d.tapStep === 1) && outer.at === 2 && inner.at === 3;
   const rowMajor = b.layout(s.weight).strides.every((stride, d) => stride === [9 * Number(c), 9, 3, 1][d]) && b.layout(s.weight).offset === 0;
-  if (!shape || !rowMajor || b.context.target.winograd === false || s.transposed || s.group.extent !== 1 || isSymbolic(c) || isSymbolic(m) || c % 4 !== 0 || m % 4 !== 0 || c < leastChannels || m < leastChannels) return false;
+  if (!shape || !rowMajor || b.context.target.winograd === false || s.transposed || s.group.extent !== 1 || isSymbolic(c) || isSymbolic(m) || c % 4 !== 0 || m % 4 !== 0 || c < leastChannels || m < leastChannels || c > m * mostInputs) return false;
   if (!isSymbolic(outer.count) && !isSymbolic(inner.count) && outer.count * inner.count < leastPositions) return false;
+  if (filled(outer.count) * filled(inner.count) < leastFilled) return false;
   return weight !== undefined && !("input" in weight.source) && weight.source.dtype === "float32" && winogradError(weight.source) <= largestError;
 }
+
+/** Part of the positions of whole tiles that exist; unknown sizes are taken for large ones. */
+const filled = (count: Dim): number => (isSymbolic(count) ? 1 : count / (4 * Math.ceil(count / 4)));
 
 /** How a block is made of tiles: `rows` rows of `width` tiles. */
 interface Blocks { readonly rows: number; readonly width: number; readonly most: number }
