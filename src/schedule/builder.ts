@@ -3,7 +3,7 @@
  * on the way. One builder serves one kernel.
  */
 import type { Dim } from "../core/dim.ts";
-import { dimAdd, dimMul } from "../core/dim.ts";
+import { dimMul } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
 import { constant, i32, local, type Axis, type Buffer, type Expr, type Type } from "../kernel/expr.ts";
 import type { Layout } from "../kernel/kernel.ts";
@@ -121,4 +121,3 @@ export const storeAt = (pointer: Expr, offset: number, dtype: DType, value: Expr
 
 /** Bytes of `count` elements. */
 export const bytesOf = (count: Dim, dtype: DType): Dim => dimMul(count, byteSize(dtype));
-export const sumDims = (...dims: readonly Dim[]): Dim => dims.reduce<Dim>(dimAdd, 0);

@@ -49,7 +49,7 @@ const unrolledCost = 12;
 const unrolledColumns = 8;
 
 /** Every load and store of an epilogue. */
-export function epilogueAccesses(stores: readonly EpilogueStore[]): { readonly key: Load | EpilogueStore; readonly buffer: Buffer; readonly indices: readonly Expr[] }[] {
+function epilogueAccesses(stores: readonly EpilogueStore[]): { readonly key: Load | EpilogueStore; readonly buffer: Buffer; readonly indices: readonly Expr[] }[] {
   const out: { key: Load | EpilogueStore; buffer: Buffer; indices: readonly Expr[] }[] = [];
   const seen = new Set<Expr>();
   for (const s of stores) {

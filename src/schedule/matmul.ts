@@ -188,7 +188,7 @@ function panelSpec(b: KernelBuilder, buffer: Buffer, indices: readonly Expr[], s
 }
 
 /** Element offset of an access with its axes at 0, when nothing else varies in it. */
-export function constantOffset(indices: readonly Expr[], axes: ReadonlySet<Axis>, layout: { readonly strides: readonly Dim[]; readonly offset: Dim }): number | undefined {
+function constantOffset(indices: readonly Expr[], axes: ReadonlySet<Axis>, layout: { readonly strides: readonly Dim[]; readonly offset: Dim }): number | undefined {
   if (isSymbolic(layout.offset)) return undefined;
   let offset = layout.offset;
   const zero = new Map([...axes].map((a): [Axis, Expr] => [a, constant(0, i32)]));

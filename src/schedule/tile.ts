@@ -27,7 +27,7 @@ export interface TileShape {
 /** The accumulators of a tile: locals, one vector (or scalar) of columns after another in each row. */
 export type Accumulators = readonly (readonly Expr[])[];
 
-export const accumulatorType = (kind: TileKind, lanes: 1 | 4): Type => (kind.kind === "float" ? (lanes === 4 ? f32x4 : f32) : (lanes === 4 ? i32x4 : i32));
+const accumulatorType = (kind: TileKind, lanes: 1 | 4): Type => (kind.kind === "float" ? (lanes === 4 ? f32x4 : f32) : (lanes === 4 ? i32x4 : i32));
 
 /** Pointer loops count addresses: nothing tighter is known of them. */
 const anyAddress = 2 ** 31 - 1;
