@@ -21,10 +21,12 @@ export const FlashAttention: Evaluate = ([Q, K, V, mask, bias, choice], attribut
   const masked = over(mask), biased = over(bias), chosen = over(choice);
   const scale = numberOf(attributes, "scale"), last = stringOf(attributes, "scale_position", "post") === "last";
   const fill = numberOf(attributes, "fill", 0), fillWhere = numberOf(attributes, "fill_where", 1);
+  /** Scores are rounded where the operators would: a row filled with -1e9 takes no part of a mask in float32. */
+  const round = q.dtype === "float64" ? (x: number): number => x : Math.fround;
   const scoreOf = (dot: number, i: number): number => {
-    const own = (last ? dot : dot * scale) + (biased?.(i) ?? 0);
-    const score = (chosen && chosen(i) === fillWhere ? fill : own) + (masked?.(i) ?? 0);
-    return last ? score * scale : score;
+    const own = round(round(last ? dot : dot * scale) + (biased?.(i) ?? 0));
+    const score = round((chosen && chosen(i) === fillWhere ? fill : own) + (masked?.(i) ?? 0));
+    return last ? round(score * scale) : score;
   };
   const y = new Float64Array(batch * heads * queries * width);
   for (let b = 0; b < batch; b++) for (let h = 0; h < heads; h++) {
