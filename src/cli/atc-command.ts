@@ -106,6 +106,7 @@ function compileOptions(values: Values, environment: Environment): CompileOption
     freezeInitializers: values["freeze_initializers"] === "true",
     allowApproximate: values["allow_approximate"] === "true",
     reuseMemory: values["disable_reuse_memory"] !== "1",
+    winograd: values["winograd"] !== "false",
     strip: values["strip"] === "true",
     fusionSwitches: joinSwitches(fromFile, switchesFromEnvironment(environment)),
     ...(rules === undefined ? {} : { customRules: readRulesFile(rules) }),

@@ -40,6 +40,7 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "disable_reuse_memory", value: "<number>", doc: "1 gives every tensor memory of its own", choices: ["0", "1"] },
   { name: "verify", value: "<bool>", doc: "compares the result with the original model", choices: ["true", "false"] },
   { name: "verify_budget", value: "<seconds>", doc: "how long verification may take (default 60)" },
+  { name: "winograd", value: "<bool>", doc: "false computes 3x3 convolutions directly: slower, with a tenth of the rounding error", choices: ["true", "false"] },
   { name: "strip", value: "<bool>", doc: "leaves the fusion report out of the file", choices: ["true", "false"] },
 ];
 

@@ -42,5 +42,6 @@ export const modelOptions: readonly CommandOption[] = [
   { flags: "fusion-switches <file>", doc: "turns named fusions on or off" },
   { flags: "disable <fusion...>", doc: "turn one fusion off, by rule, GE pass or region kind" },
   { flags: "freeze-initializers", doc: "make initializers that are inputs too constant" },
+  { flags: "no-winograd", doc: "compute 3x3 convolutions directly: slower, with a tenth of the rounding error" },
   { flags: "allow-approximate", doc: "allow rewrites that are right only for finite values, or approximate" },
 ];
