@@ -6,6 +6,7 @@ import { fail, nearestName } from "../core/diagnostic.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
 import { codeFor, instantiate, type Engine } from "../backends/wasm/load.ts";
+import { align } from "../memory/place.ts";
 import { Arena } from "./arena.ts";
 import { Buffers } from "./buffers.ts";
 import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
@@ -155,8 +156,10 @@ function writeInputs(machine: Machine, { fed }: BoundFeeds): void {
 /** Whether a buffer is a weight's memory, which `Weights` fills. */
 function isWeight({ artifact, buffers }: Machine, buffer: number): boolean {
   const { at } = buffers.of(buffer);
-  return typeof at === "number" && artifact.manifest.weights.some((w) => at >= w.at && at < w.at + Math.max(w.bytes, 1));
+  return typeof at === "number" && at < firstArenaByte(artifact.manifest.memory);
 }
+/** Weights lie between the table and the arena. */
+const firstArenaByte = ({ table, slots, weightBytes }: Artifact["manifest"]["memory"]): number => table + align(4 * slots) + weightBytes;
 
 /** Runs the steps; what WebAssembly refuses to compute (an integer divided by zero) is OF7015. */
 function runSteps(machine: Machine, observer: StepObserver | undefined): void {
