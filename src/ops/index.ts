@@ -40,6 +40,7 @@ import { Require } from "./require.ts";
 import { Reshape, Flatten, Squeeze, Unsqueeze } from "./reshape.ts";
 import { Resize, Upsample } from "./resize.ts";
 import { ReverseSequence } from "./reverse-sequence.ts";
+import { RotaryEmbedding, MicrosoftRotaryEmbedding } from "./rotary-embedding.ts";
 import { Scan } from "./scan.ts";
 import { ScatterND, ScatterElements, Scatter } from "./scatter.ts";
 import { SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence } from "./sequence.ts";
@@ -50,7 +51,7 @@ import { Transpose } from "./transpose.ts";
 import { Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign } from "./unary-math.ts";
 import { Where } from "./where.ts";
 
-export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, DepthToSpace, SpaceToDepth, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, MatMul, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, ArgMax, ArgMin, TopK, CumSum, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, Scan, ScatterND, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, Where };
+export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, DepthToSpace, SpaceToDepth, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, MatMul, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, ArgMax, ArgMin, TopK, CumSum, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, Where };
 
 export const operators: readonly OpDef[] = [
   Relu,
@@ -192,6 +193,8 @@ export const operators: readonly OpDef[] = [
   Resize,
   Upsample,
   ReverseSequence,
+  RotaryEmbedding,
+  MicrosoftRotaryEmbedding,
   Scan,
   ScatterND,
   ScatterElements,

@@ -5,7 +5,7 @@ import type { DiagnosticError } from "../../src/core/diagnostic.ts";
 export const missingOperators: ReadonlySet<string> = new Set([
   "AffineGrid", "BitCast", "BlackmanWindow", "CenterCropPad", "Col2Im", "CumProd", "DFT", "DeformConv", "Det", "GridSample",
   "HammingWindow", "HannWindow", "ImageDecoder", "MaxUnpool", "MelWeightMatrix", "NegativeLogLikelihoodLoss", "NonMaxSuppression", "Optional",
-  "OptionalGetElement", "OptionalHasElement", "RegexFullMatch", "RoiAlign", "RotaryEmbedding", "STFT", "SequenceMap", "SoftmaxCrossEntropyLoss",
+  "OptionalGetElement", "OptionalHasElement", "RegexFullMatch", "RoiAlign", "STFT", "SequenceMap", "SoftmaxCrossEntropyLoss",
   "SplitToSequence", "StringConcat", "StringNormalizer", "StringSplit", "TensorScatter", "TfIdfVectorizer",
   "ai.onnx.ml.ArrayFeatureExtractor", "ai.onnx.ml.Binarizer", "ai.onnx.ml.LabelEncoder", "ai.onnx.ml.TreeEnsemble",
   "ai.onnx.preview.FlexAttention", "ai.onnx.preview.training.Adagrad", "ai.onnx.preview.training.Adam", "ai.onnx.preview.training.Momentum",
