@@ -1,7 +1,7 @@
 /** Heads of attention in expansions: merged heads, [batch, sequence, heads · depth], taken apart to [batch, heads, sequence, depth] and back. */
 import { dimExactDiv, formatDim, formatShape, type Dim } from "../core/dim.ts";
 import type { InferContext, TypeInfo } from "../graph/op.ts";
-import { Expansion, listOf, scalarOf } from "./expansion.ts";
+import { listOf, scalarOf, type Expansion } from "./expansion.ts";
 import { Range } from "./fill.ts";
 import { Reshape, Squeeze } from "./reshape.ts";
 import { Shape } from "./shape.ts";
