@@ -6,7 +6,7 @@ import { toNumbers, type Tensor } from "../../src/core/tensor.ts";
 const tolerance = { absolute: 1e-7, relative: (t: Tensor): number => (t.dtype === "bfloat16" ? 2 ** -7 : 1e-3) };
 
 /** What differs; undefined where nothing does. */
-export function nodeCaseMismatch(actual: Tensor | undefined, expected: Tensor): string | undefined {
+export function nodeCaseMismatch(actual: Tensor | undefined, expected: Tensor, relative = tolerance.relative(expected)): string | undefined {
   if (!actual) return "no such result";
   if (actual.dtype !== expected.dtype || actual.dims.join() !== expected.dims.join()) return `${actual.dtype}[${actual.dims}], expected ${expected.dtype}[${expected.dims}]`;
   const exact = !isFloat(expected.dtype);
@@ -14,7 +14,7 @@ export function nodeCaseMismatch(actual: Tensor | undefined, expected: Tensor): 
   for (let i = 0; i < b.length; i++) {
     const x = a[i], y = b[i];
     if (Object.is(x, y) || x === y) continue;
-    if (exact || !(Math.abs(Number(x) - Number(y)) <= tolerance.absolute + tolerance.relative(expected) * Math.abs(Number(y)))) return `element ${i} is ${String(x)}, expected ${String(y)}`;
+    if (exact || !(Math.abs(Number(x) - Number(y)) <= tolerance.absolute + relative * Math.abs(Number(y)))) return `element ${i} is ${String(x)}, expected ${String(y)}`;
   }
   return undefined;
 }

@@ -23,12 +23,12 @@ export interface NodeCase {
 
 /** The unpacked cases, sorted by name; empty without test data. */
 export function nodeCaseNames(): string[] {
-  const folder = unpacked();
+  const folder = nodeCasesFolder();
   return folder === undefined ? [] : readdirSync(folder).filter((name) => existsSync(join(folder, name, "model.onnx"))).sort();
 }
 
-export function loadNodeCase(name: string): NodeCase {
-  const folder = unpacked();
+/** A case of a folder, of the test data's unless another is given. */
+export function loadNodeCase(name: string, folder = nodeCasesFolder()): NodeCase {
   if (folder === undefined) throw new Error("set ONNXFUSE_TEST_DATA");
   const at = join(folder, name);
   const bytes = readFileSync(join(at, "model.onnx"));
@@ -45,7 +45,8 @@ export function loadNodeCase(name: string): NodeCase {
   };
 }
 
-const unpacked = (): string | undefined => {
+/** The folder of the unpacked cases; undefined without test data. */
+export const nodeCasesFolder = (): string | undefined => {
   const folder = unpackedArchive(/^onnx-node-tests-.*\.tar\.xz$/);
   return folder === undefined ? undefined : join(folder, "node");
 };

@@ -1,0 +1,64 @@
+/**
+ * One case, three ways: by the reference interpreter, compiled without fusion, and compiled with it. A way passes where
+ * every output of every data set has the dtype and dims that are expected, and elements within rtol 1e-3 and atol 1e-7.
+ */
+import { compileModel } from "../src/compiler/compile.ts";
+import type { Tensor } from "../src/core/tensor.ts";
+import { verifyGraph } from "../src/graph/verify.ts";
+import { readModel } from "../src/onnx/read.ts";
+import { operators } from "../src/ops/index.ts";
+import { interpret } from "../src/reference/interpret.ts";
+import { load, Tensor as RuntimeTensor } from "../src/runtime/index.ts";
+import { nodeCaseMismatch } from "../test/conformance/tolerance.ts";
+import type { NodeCase } from "../test/support/node-cases.ts";
+import { reasonOf } from "./cases.ts";
+import { randomMismatch } from "./random-cases.ts";
+
+export const ways = ["reference", "unfused", "fused"] as const;
+export type Way = (typeof ways)[number];
+const relativeTolerance = 1e-3;
+type Tensors = Readonly<Record<string, Tensor>>;
+
+/** For each way, undefined where it passed, or why it did not. */
+export async function runCase(node: NodeCase): Promise<Readonly<Record<Way, string | undefined>>> {
+  const outcome: Record<Way, string | undefined> = { reference: undefined, unfused: undefined, fused: undefined };
+  for (const way of ways) {
+    try {
+      outcome[way] = await mismatchOf(node, way);
+    } catch (error) {
+      outcome[way] = reasonOf(error);
+    }
+  }
+  return outcome;
+}
+
+async function mismatchOf(node: NodeCase, way: Way): Promise<string | undefined> {
+  if (!node.tensorsOnly) return "an input or output is not a tensor";
+  for (const { feeds, expected } of node.dataSets()) {
+    const run = (): Promise<Tensors> => runModel(node.bytes, feeds, way);
+    const random = await randomMismatch(node.name, run, feeds, expected);
+    if (random !== undefined) return random;
+    const results = await run();
+    for (const [name, tensor] of Object.entries(expected)) {
+      const found = nodeCaseMismatch(results[name], tensor, relativeTolerance);
+      if (found !== undefined) return `${name}: ${found}`;
+    }
+  }
+  return undefined;
+}
+
+/** A model's results in one of the ways. */
+export async function runModel(bytes: Uint8Array, feeds: Tensors, way: Way): Promise<Record<string, Tensor>> {
+  if (way === "reference") {
+    const { graph } = readModel(bytes, operators);
+    verifyGraph(graph);
+    return interpret(graph, feeds);
+  }
+  const session = await load(compileModel(bytes, { enableFusion: way === "fused" }).artifact);
+  try {
+    const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([name, t]) => [name, new RuntimeTensor(t.dtype, t.data, t.dims)])));
+    return Object.fromEntries(Object.entries(results).map(([name, t]) => [name, { dtype: t.type, dims: t.dims, data: t.data }]));
+  } finally {
+    session.dispose();
+  }
+}
