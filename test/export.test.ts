@@ -133,11 +133,11 @@ describe("initializers", () => {
   });
   test("may lie in a file of their own", () => {
     const { graph, info } = readModel(modelBytes(chain), operators);
-    const { model, data } = writeModelWithExternalData(graph, info, "weights.bin", 1);
+    const { model, files: { "weights.bin": data = new Uint8Array() } } = writeModelWithExternalData(graph, info, { location: "weights.bin", minimumBytes: 1 });
     expect(data.byteLength).toBe(12);
     const again = readModel({ model, externalData: (location) => (location === "weights.bin" ? data : undefined) }, operators);
     expectSame(interpret(again.graph, { x }), interpret(graph, { x }), 0);
-    expect(() => writeModelWithExternalData(graph, info, "../weights.bin")).toThrow(DiagnosticError);
+    expect(() => writeModelWithExternalData(graph, info, { location: "../weights.bin" })).toThrow(DiagnosticError);
   });
 });
 

@@ -1,7 +1,7 @@
 /** onnxfuse: compiles ONNX models, and says what it did. */
 import { checkOptions, checkSource } from "../compiler/check-options.ts";
 import { compileModel, type Compiled } from "../compiler/compile.ts";
-import { optimiseModel, type Optimised } from "../compiler/optimise.ts";
+import { optimiseModel, type Optimised, type OptimiseOptions } from "../compiler/optimise.ts";
 import type { CompileOptions as CompilerOptions } from "../compiler/options.ts";
 import type { ModelSource } from "../onnx/read.ts";
 import { compileVerified, type Verification } from "../verify/verify.ts";
@@ -29,13 +29,13 @@ export async function compile(model: ModelSource, options: CompileOptions = {}):
 }
 
 /** Fuses a model into ONNX that any runtime loads: rewrites in standard operators, regions as model-local functions. */
-export function optimise(model: ModelSource, options: CompileOptions = {}): Optimised {
+export function optimise(model: ModelSource, options: OptimiseOptions = {}): Optimised {
   checkSource(model);
   checkOptions(options);
   return optimiseModel(model, options);
 }
 
-export type { Optimised } from "../compiler/optimise.ts";
+export type { Optimised, OptimiseOptions } from "../compiler/optimise.ts";
 export type { Counts, Detail, RegionTraffic, Report } from "../compiler/report.ts";
 export type { FusionSwitches } from "../compiler/switches.ts";
 export type { ModelSource } from "../onnx/read.ts";

@@ -2,7 +2,7 @@
 import { fail } from "../core/diagnostic.ts";
 import { dtypes } from "../core/dtype.ts";
 import { readContainer, writeContainer, type Section } from "./container.ts";
-import type { CodeJson, DataJson, Manifest, StepJson } from "./manifest.ts";
+import type { CodeJson, DataJson, ExternalPieceJson, Manifest, StepJson } from "./manifest.ts";
 
 export interface ArtifactParts {
   /** All but `code`, which follows from the sections. */
@@ -42,13 +42,13 @@ export function writeArtifact(parts: ArtifactParts): Uint8Array {
   ]);
 }
 
-/** Opens an artifact without copying. Fails with OF6001 to OF6004 unless it is whole and consistent. */
+/** Opens an artifact without copying; weights that lie in other files are not read (`attachWeights` does). Fails with OF6001 to OF6004 unless it is whole and consistent. */
 export function readArtifact(bytes: Uint8Array): Artifact {
   const sections = readContainer(bytes);
   const find = (kind: Section["kind"]): Uint8Array | undefined => sections.find((s) => s.kind === kind)?.bytes;
   const weights = find("weights") ?? inconsistent("it has no weights section");
   const manifest = parse(find("manifest") ?? inconsistent("it has no manifest"), "manifest") as Manifest;
-  checkShape(manifest, () => checkManifest(manifest, sections, weights.byteLength));
+  checkShape(manifest, () => checkManifest(manifest, sections, manifest.external ? externalBytes(manifest.external) : weights.byteLength));
   return {
     manifest,
     section: (index) => sections[index]?.bytes ?? inconsistent(`section ${index} is missing`),
@@ -71,6 +71,15 @@ function parse(section: Uint8Array, what: string): unknown {
   } catch {
     return inconsistent(`its ${what} is not JSON`);
   }
+}
+
+/** Length of a weights section in other files, whose names stay beside the artifact. */
+function externalBytes(pieces: readonly ExternalPieceJson[]): number {
+  for (const { file, offset, length } of pieces) {
+    if (typeof file !== "string" || /^[\\/]|^[A-Za-z][\w+.-]*:|(^|[\\/])\.\.([\\/]|$)|\0/.test(file)) inconsistent(`its weights lie in '${file}', outside its folder`);
+    if (!(offset >= 0 && length >= 0)) inconsistent("its weights lie nowhere");
+  }
+  return pieces.reduce((end, p) => Math.max(end, p.offset + p.length), 0);
 }
 
 /** Runs a check that takes the manifest's form for granted. */

@@ -21,6 +21,8 @@ export interface Manifest {
   readonly buffers: readonly BufferJson[];
   readonly steps: readonly StepJson[];
   readonly weights: readonly WeightJson[];
+  /** Where the weights section lies when it is not in this file, in pieces. */
+  readonly external?: readonly ExternalPieceJson[];
   /** What the sizes of inputs must satisfy. */
   readonly checks?: readonly CheckJson[];
   /** XXH32 of the model file. */
@@ -39,6 +41,9 @@ export interface InputJson extends PortJson {
   /** What stands here when nothing is fed. */
   readonly default?: DataJson;
 }
+
+/** A part of the weights section in a file of its own; `file` is relative to the artifact. */
+export interface ExternalPieceJson { readonly file: string; readonly offset: number; readonly length: number; readonly checksum: number }
 
 /** Two sizes that must be equal, or one of which may be 1 with `broadcast`; `node` needs it. */
 export interface CheckJson { readonly a: DimJson; readonly b: DimJson; readonly broadcast?: true; readonly node: string }

@@ -4,11 +4,12 @@ import { DiagnosticError, fail, formatDiagnostic } from "../core/diagnostic.ts";
 import { compile, optimise, type CompileOptions, type CompileResult } from "../api/index.ts";
 import { version } from "../compiler/version.ts";
 import { fusionLines, refusalLines, summaryLines } from "../compiler/log-lines.ts";
+import { stageText } from "../compiler/stages.ts";
 import { parseOptions, type Values } from "./arguments.ts";
 import { atcOptions, plannedModes, plannedOptions, plannedVariables, refusedOptions } from "./atc-options.ts";
 import { checkModel } from "./check-model.ts";
 import { parseDims } from "./dims.ts";
-import { jsonText, readModelFile, readText, writeFiles, writeJson, type OutputFile } from "./files.ts";
+import { filesBeside, jsonText, readModelFile, readText, writeFiles, writeJson, type OutputFile } from "./files.ts";
 import { fusionResult } from "./fusion-result.ts";
 import { readRulesFile } from "./fusion-rules.ts";
 import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./fusion-switch-file.ts";
@@ -66,24 +67,45 @@ async function work(values: Values, environment: Environment, console: Console):
   const output = outputPath(values);
   const budget = values["verify_budget"];
   if (budget !== undefined && !/^\d+(\.\d+)?$/.test(budget)) fail("OF1002", `--verify_budget=${budget} is not a number of seconds`);
-  const options = compileOptions(values, environment);
+  const debug: OutputFile[] = [];
+  const options = { ...compileOptions(values, environment), ...debugging(values, debug) };
   const savePath = environment["GE_GRAPH_SAVE_PATH"];
   const saved = savePath ? savedGraphs(source, options, savePath) : { files: [], lines: [] };
-  const write = (file: OutputFile, report: CompileResult["report"]): void => {
-    writeFiles([...saved.files, file, ...statistics(report, values)]);
+  const write = (file: OutputFile, report: CompileResult["report"], external: readonly OutputFile[]): void => {
+    writeFiles([...saved.files, file, ...external, ...statistics(report, values), ...debug]);
     for (const line of saved.lines) console.out(line);
   };
   if (values["emit"] === "onnx") {
-    const { model: bytes, report, typeOf } = optimise(source, options);
+    const path = withExtension(output, ".onnx");
+    const { model: bytes, report, typeOf, externalData } = optimise(source, { ...options, externalLocation: options.externalWeights === "each" ? "weight" : `${basename(path)}.data` });
     logReport({ report, typeOf }, values["log"] ?? "null", console);
-    write({ path: withExtension(output, ".onnx"), content: bytes }, report);
+    write({ path, content: bytes }, report, filesBeside(path, externalData));
     return;
   }
   const result = await compile(source, { ...options, verify: values["verify"] === "true", ...(budget === undefined ? {} : { verifyBudget: Number(budget) }) });
   logReport(result, values["log"] ?? "null", console);
   if (result.verification) for (const line of verificationLines(result.verification)) console.out(`[GE] ${line}`);
-  write({ path: withExtension(output, ".om"), content: result.artifact }, result.report);
+  const path = withExtension(output, ".om");
+  write({ path, content: result.artifact }, result.report, filesBeside(path, result.externalData));
   if (values["display_model_info"] === "1") displayInfo(result, values, console);
+}
+
+/** `--debug_dir`: a text for every stage, numbered in their order; a stage that is reached again replaces its text. */
+function debugging(values: Values, files: OutputFile[]): Pick<CompileOptions, "onStage"> {
+  const folder = values["debug_dir"];
+  if (folder === undefined) return {};
+  return {
+    onStage: (stage) => {
+      const content = stageText(stage), known = files.findIndex((f) => f.path.endsWith(`-${stage.name}.txt`));
+      if (known >= 0) files[known] = { path: files[known]?.path ?? "", content };
+      else files.push({ path: join(folder, `${String(files.length + 1).padStart(2, "0")}-${stage.name}.txt`), content });
+    },
+  };
+}
+
+/** Lines of a `--keep_dtype` file: one node, or OpType::Type, each. */
+function keptDtypes(path: string): readonly string[] {
+  return readText(path, "the list of nodes that keep their type").split(/\r?\n/).map((l) => l.trim()).filter((l) => l !== "" && !l.startsWith("#"));
 }
 
 /** `--output`, which must name a file. */
@@ -100,6 +122,7 @@ function compileOptions(values: Values, environment: Environment): CompileOption
   const rules = values["fusion_rules"];
   const inputShapes = parseInputShapes(values["input_shape"] ?? "", "input_shape");
   checkGears(values, inputShapes);
+  const externalWeights = ({ 1: "each", 2: "combined" } as const)[values["external_weight"] ?? ""];
   return {
     inputShapes, dims: parseDims([values["dim"] ?? ""]),
     enableFusion: values["enable_fusion"] !== "false",
@@ -108,6 +131,8 @@ function compileOptions(values: Values, environment: Environment): CompileOption
     reuseMemory: values["disable_reuse_memory"] !== "1",
     winograd: values["winograd"] !== "false",
     strip: values["strip"] === "true",
+    ...(values["keep_dtype"] === undefined ? {} : { keepDtype: keptDtypes(values["keep_dtype"]) }),
+    ...(externalWeights === undefined ? {} : { externalWeights }),
     fusionSwitches: joinSwitches(fromFile, switchesFromEnvironment(environment)),
     ...(rules === undefined ? {} : { customRules: readRulesFile(rules) }),
     ...(values["output_type"] === undefined ? {} : { outputTypes: parseOutputTypes(values["output_type"]) }),

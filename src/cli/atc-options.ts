@@ -40,6 +40,9 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "disable_reuse_memory", value: "<number>", doc: "1 gives every tensor memory of its own", choices: ["0", "1"] },
   { name: "verify", value: "<bool>", doc: "compares the result with the original model", choices: ["true", "false"] },
   { name: "verify_budget", value: "<seconds>", doc: "how long verification may take (default 60)" },
+  { name: "keep_dtype", value: "<file>", doc: "nodes, or OpType::Type, a line each, whose 16-bit float results are rounded also inside fusions" },
+  { name: "external_weight", value: "<number>", doc: "1 writes each weight into a file of the folder weight, 2 all into one file; 0 (default) keeps them in the artifact", choices: ["0", "1", "2"] },
+  { name: "debug_dir", value: "<folder>", doc: "writes every stage of the compilation there as text" },
   { name: "winograd", value: "<bool>", doc: "false computes 3x3 convolutions directly: slower, with a tenth of the rounding error", choices: ["true", "false"] },
   { name: "strip", value: "<bool>", doc: "leaves the fusion report out of the file", choices: ["true", "false"] },
 ];
@@ -47,7 +50,7 @@ export const atcOptions: readonly OptionSpec[] = [
 /** Options that a later release brings. */
 export const plannedOptions: readonly string[] = [
   "optimization_switch", "oo_level", "oo_constant_folding", "oo_dead_code_elimination", "precision_mode", "precision_mode_v2",
-  "keep_dtype", "modify_mixlist", "debug_dir", "external_weight", "dump_mode",
+  "modify_mixlist", "dump_mode",
 ];
 export const plannedModes: readonly string[] = ["1", "6"];
 /** Environment variables that a later release heeds. */

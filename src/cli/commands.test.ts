@@ -70,6 +70,47 @@ describe("atc", () => {
     expect(readArtifact(readFileSync("m.om")).manifest.outputs.map((o) => o.name)).toEqual(["t"]);
     expect((await runAtc("--model=m.onnx --output=n --out_nodes=nothing")).error).toMatch(/OF5001/);
   });
+  it("keeps weights in files beside the artifact or the ONNX model, and finds them again", async () => {
+    write("m.onnx", convBnRelu("conv1d").spec);
+    await runAtc("--model=m.onnx --output=inside");
+    const expected = JSON.parse((await run("run inside.om --json")).out) as unknown;
+    for (const [form, files] of [["1", 2], ["2", 1]] as const) {
+      expect(await runAtc(`--model=m.onnx --output=out${form}/m --external_weight=${form}`)).toMatchObject({ code: 0, error: "" });
+      expect(readdirSync(`out${form}/weight`)).toHaveLength(files);
+      expect(readFileSync(`out${form}/m.om`).length).toBeLessThan(readFileSync("inside.om").length / 2);
+      expect(JSON.parse((await run(`run out${form}/m.om --json`)).out)).toEqual(expected);
+    }
+    const [only = ""] = readdirSync("out2/weight");
+    writeFileSync(`out2/weight/${only}`, "something else");
+    expect((await run("run out2/m.om")).error).toMatch(/OF6007/);
+    rmSync(`out2/weight/${only}`);
+    expect((await run("run out2/m.om")).error).toMatch(/OF6006/);
+    expect((await runAtc("--model=m.onnx --output=o/m --emit=onnx --external_weight=2")).code).toBe(0);
+    expect(readdirSync("o").sort()).toEqual(["m.onnx", "m.onnx.data"]);
+    expect(JSON.parse((await run("run o/m.onnx --json")).out)).toEqual(expected);
+  });
+  it("writes every stage into --debug_dir, and changes nothing by it", async () => {
+    write("m.onnx", small);
+    await runAtc("--model=m.onnx --output=a");
+    expect((await runAtc("--model=m.onnx --output=b --debug_dir=stages")).code).toBe(0);
+    expect(readFileSync("a.om")).toEqual(readFileSync("b.om"));
+    expect(readdirSync("stages").sort()).toEqual(["01-read.txt", "02-simplified.txt", "03-rewritten.txt", "04-partitioned.txt", "05-lowered.txt", "06-laid-out.txt", "07-scheduled.txt", "08-legal.txt", "09-planned.txt", "10-emitted.txt"]);
+    expect(readFileSync("stages/01-read.txt", "utf8")).toMatch(/t = Exp \(x\)/);
+    expect(readFileSync("stages/04-partitioned.txt", "utf8")).toBe("FusedElementwise (kernel): e, r\n");
+    expect(readFileSync("stages/10-emitted.txt", "utf8")).toMatch(/^\(module/);
+  });
+  it("keeps the element type of nodes named by --keep_dtype, also inside fusions", async () => {
+    const half: ModelSpec = { ...small, inputs: { x: { dtype: "float16", dims: ["N", 4] } }, outputs: { y: { dtype: "float16", dims: ["N", 4] } } };
+    write("m.onnx", half);
+    writeFileSync("keep.txt", "# nodes\ne\n");
+    writeFileSync("types.txt", "OpType::Exp\nOpType::Tanh\nnobody\n");
+    expect((await runAtc("--model=m.onnx --output=m --log=info")).out).toMatch(/After optimization: 1 nodes/);
+    expect((await runAtc("--model=m.onnx --output=m --log=debug --keep_dtype=keep.txt")).out).toMatch(/After optimization: 2 nodes[^]*keeps-dtype/);
+    expect((await runAtc("--model=m.onnx --output=m --log=info --keep_dtype=types.txt")).out).toMatch(/OF4013.*'nobody'[^]*OF4013.*'OpType::Tanh'[^]*After optimization: 2 nodes/);
+    write("f.onnx", small);
+    expect((await runAtc("--model=f.onnx --output=m --log=info --keep_dtype=keep.txt")).out).toMatch(/After optimization: 1 nodes/);
+    expect((await runAtc("--model=m.onnx --output=m --keep_dtype=missing.txt")).error).toMatch(/OF1004/);
+  });
   it("writes ONNX, and graphs before and after", async () => {
     write("m.onnx", convBnRelu("conv1d").spec);
     expect((await runAtc("--model=m.onnx --output=m --emit=onnx")).code).toBe(0);

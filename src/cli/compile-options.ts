@@ -17,6 +17,7 @@ export function compileOptionsOf(line: CommandLine): CompileOptions {
     enableFusion: !line.has("no-fusion"),
     freezeInitializers: line.has("freeze-initializers"),
     allowApproximate: line.has("allow-approximate"),
+    ...(line.values("keep-dtype").length ? { keepDtype: line.values("keep-dtype") } : {}),
     winograd: !line.has("no-winograd"),
     fusionSwitches: joinSwitches(joinSwitches(fromFile, switchesFromEnvironment(process.env)), disabled),
     ...(rules === undefined ? {} : { customRules: readRulesFile(rules) }),

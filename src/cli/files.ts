@@ -97,6 +97,10 @@ function makeFolder(folder: string, made: string[]): void {
   made.push(folder);
 }
 
+/** Files under paths relative to another. */
+export const filesBeside = (path: string, files: Readonly<Record<string, Uint8Array>>): OutputFile[] =>
+  Object.entries(files).map(([file, content]) => ({ path: join(dirname(path), file), content }));
+
 /** Writes one file. Fails with OF1005. */
 export const writeFile = (path: string, content: Uint8Array | string): void => writeFiles([{ path, content }]);
 

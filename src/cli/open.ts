@@ -1,4 +1,6 @@
 /** Opens what a command is given: an artifact as it is, a model by compiling it. */
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { compile, type CompileOptions } from "../api/index.ts";
 import { fail } from "../core/diagnostic.ts";
 import { load, type Session } from "../runtime/index.ts";
@@ -15,7 +17,12 @@ export async function openArtifact(path: string, options: CompileOptions): Promi
   return (await compile(readModelFile(path), options)).artifact;
 }
 
-export const openSession = async (path: string, options: CompileOptions): Promise<Session> => load(await openArtifact(path, options));
+/** A session for the artifact or model in a file. */
+export const openSession = async (path: string, options: CompileOptions): Promise<Session> => loadBeside(await openArtifact(path, options), path);
+
+/** Loads an artifact, with the weights that lie beside its file where it holds none. */
+export const loadBeside = (artifact: Uint8Array, path: string): Promise<Session> =>
+  load(artifact, { externalData: (file) => { const at = join(dirname(path), file); return existsSync(at) ? readBytes(at, "the artifact's weights") : undefined; } });
 
 /** An artifact's bytes. Fails with OF1012 for anything else. */
 export function readArtifactFile(path: string): Uint8Array {

@@ -1,6 +1,6 @@
 /** Options as callers without types may give them: refused by name where they are not what they should be. */
 import { fail, nearestName } from "../core/diagnostic.ts";
-import type { CompileOptions } from "./options.ts";
+import type { OptimiseOptions } from "./optimise.ts";
 
 type Check = readonly [wanted: string, isRight: (value: unknown) => boolean];
 
@@ -10,7 +10,7 @@ const count: Check = ["a number of at least 0", (v) => typeof v === "number" && 
 const text: Check = ["text", (v) => typeof v === "string"];
 const recordOf = (wanted: string, isRight: (value: unknown) => boolean): Check => [wanted, (v) => isRecord(v) && Object.values(v).every(isRight)];
 
-const checks: Readonly<Record<keyof CompileOptions | "verify" | "verifyBudget", Check>> = {
+const checks: Readonly<Record<keyof OptimiseOptions | "verify" | "verifyBudget", Check>> = {
   target: ["'wasm'", (v) => v === "wasm"],
   enableFusion: boolean, freezeInitializers: boolean, allowApproximate: boolean, reuseMemory: boolean, winograd: boolean, strip: boolean, verify: boolean,
   verifyBudget: count, fuel: count, socVersion: text,
@@ -18,9 +18,13 @@ const checks: Readonly<Record<keyof CompileOptions | "verify" | "verifyBudget", 
   dims: recordOf("sizes by name", (v) => typeof v === "number"),
   fusionSwitches: ["switches, such as { named: { ConvBNReLU: false } }", (v) => isRecord(v) && (v["named"] === undefined || (isRecord(v["named"]) && Object.values(v["named"]).every((on) => typeof on === "boolean")))],
   customRules: ["JSON text or its value", () => true],
+  keepDtype: ["a list of nodes, such as [\"conv_1\", \"OpType::Softmax\"]", (v) => Array.isArray(v) && v.every((name) => typeof name === "string")],
   outputs: ["a list of names", (v) => Array.isArray(v) && v.every((name) => typeof name === "string")],
   outputTypes: ["an element type, or element types by output", (v) => typeof v === "string" || isRecord(v)],
+  externalWeights: ["'each' or 'combined'", (v) => v === "each" || v === "combined"],
+  externalLocation: text,
   skip: ["a list of rewrites", Array.isArray],
+  onStage: ["a function", (v) => typeof v === "function"],
 };
 
 /** Fails with OF5003 for an option that does not exist (with the nearest name), or that is not what it should be. */

@@ -15,18 +15,18 @@ import { countAdded, countSteps, countWork, type CountedWork } from "./counts.ts
 import { readCustomRules, type ChainRule, type GraphRule } from "./custom-rules.ts";
 import { fuse, type Fused } from "./fuse.ts";
 import { graphRuleOf } from "./graph-rules.ts";
+import { KeptDtypes } from "./kept-dtypes.ts";
 import { normalOptions, type CompileOptions } from "./options.ts";
 import { castOutputs, selectOutputs } from "./outputs.ts";
-import { packageProgram } from "./package.ts";
+import { packageProgram, type Packaged } from "./package.ts";
 import { build } from "./pipeline.ts";
 import type { Report } from "./report.ts";
 import { Switches } from "./switches.ts";
 import { regionTraffic, snapshotTraffic, type TrafficSnapshot } from "./traffic.ts";
 import { version } from "./version.ts";
 
-export interface Compiled {
-  /** An `.om` file. */
-  readonly artifact: Uint8Array;
+/** `artifact` is an `.om` file; `externalData` the files of its weights, where these are to lie outside. */
+export interface Compiled extends Packaged {
   readonly report: Report;
   /** The operator type of an original node. */
   readonly typeOf: (node: string) => string | undefined;
@@ -48,7 +48,7 @@ interface Prepared extends ReadModel {
 export function compileModel(source: ModelSource, options: CompileOptions = {}): Compiled {
   const fused = fuseModel(source, options, true);
   const { graph: model, regions } = fused;
-  const { program, plan, code, relaxation, attention } = build(model.graph, regions, { reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true });
+  const { program, plan, code, relaxation, attention } = build(model.graph, regions, { reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true, ...observed(options) });
   const bytes = source instanceof Uint8Array ? source : source.model;
   const hosts = [...allSteps(program.steps)].filter((s) => s.kind === "host");
   const compiled = countSteps(program);
@@ -64,8 +64,11 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     warnings: [...model.info.warnings, ...fused.warnings],
   };
   const info = { tool: `onnxfuse ${version}`, options: normalOptions(options), model: model.info.name, metadata: model.info.metadata, modelChecksum: checksum(bytes), ...checksOf(model) };
-  return { artifact: packageProgram(program, plan, { code: code.code, relaxation }, info, options.strip ? undefined : report), report, typeOf };
+  const packaging = { ...(options.strip ? {} : { report }), ...(options.externalWeights ? { externalWeights: options.externalWeights } : {}) };
+  return { ...packageProgram(program, plan, { code: code.code, relaxation }, info, packaging), report, typeOf };
 }
+
+const observed = ({ onStage }: CompileOptions): Pick<CompileOptions, "onStage"> => (onStage ? { onStage } : {});
 
 /** What was done before fusion, for `countWork`. */
 export function workBefore(model: Prepared): Pick<CountedWork, "originalNodes" | "nodesRead" | "constants" | "ledger"> {
@@ -93,16 +96,24 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     if (options.outputTypes) castOutputs(model.graph, options.outputTypes);
     nodeTypes = model.info.nodeTypes;
     const chains = fusion ? findChains(model.graph, chainRules) : [];
+    options.onStage?.({ name: "read", graph: model.graph });
     const ledger = new Ledger(), nodesRead = countNodes(model.graph);
     simplify(model.graph, ledger, { symbolic });
+    options.onStage?.({ name: "simplified", graph: model.graph });
     return { ...model, ledger, nodesRead, chains, traffic: snapshotTraffic(model.graph) };
   };
   const fused = fuse(read, (m) => simplify(m.graph, m.ledger, { symbolic }), {
     rules, switches, fusion, allowApproximate: options.allowApproximate ?? false,
-    ...(options.fuel === undefined ? {} : { fuel: options.fuel }), skip: options.skip ?? [], typeOf: (n) => nodeTypes.get(n),
+    ...(options.fuel === undefined ? {} : { fuel: options.fuel }), skip: options.skip ?? [], keepDtype: options.keepDtype ?? [], typeOf: (n) => nodeTypes.get(n),
   });
+  options.onStage?.({ name: "rewritten", graph: fused.graph.graph });
+  options.onStage?.({ name: "partitioned", regions: fused.regions });
   const named = nameChains(fused.graph.chains, fused.regions, fused.sites);
-  const warnings = switches.unmatched(rules).map((name) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` }));
+  const strangers = new KeptDtypes(options.keepDtype ?? [], (n) => nodeTypes.get(n)).unmatched(nodeTypes.keys());
+  const warnings = [
+    ...switches.unmatched(rules).map((name) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` })),
+    ...strangers.map((name) => ({ code: "OF4013", message: `keep_dtype names '${name}', which the model does not have` })),
+  ];
   return { ...fused, ...named, warnings };
 }
 

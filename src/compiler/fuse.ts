@@ -9,6 +9,7 @@ import { partition } from "../passes/partition.ts";
 import { applyRules } from "../rewrite/driver.ts";
 import { refuse, type Rule } from "../rewrite/rule.ts";
 import { withoutMoot, type Site } from "../rewrite/site.ts";
+import { KeptDtypes } from "./kept-dtypes.ts";
 import type { SkippedRewrite } from "./options.ts";
 import type { Switches } from "./switches.ts";
 
@@ -20,6 +21,8 @@ export interface FuseOptions {
   readonly allowApproximate: boolean;
   readonly fuel?: number;
   readonly skip: readonly SkippedRewrite[];
+  /** Nodes whose results keep their element type, as `KeptDtypes` takes them. */
+  readonly keepDtype: readonly string[];
   readonly typeOf: (node: string) => string | undefined;
 }
 
@@ -33,13 +36,14 @@ export interface Fused<G> {
 /** Fuses a graph that `read` makes anew for every try; `settle` cleans up after the rules. */
 export function fuse<G extends { readonly graph: Graph }>(read: () => G, settle: (g: G) => void, options: FuseOptions): Fused<G> {
   const forbidden = new Map<string, string>();
+  const kept = new KeptDtypes(options.keepDtype, options.typeOf);
   for (;;) {
     const g = read();
-    const ruleSites = options.fusion ? rewrite(g.graph, forbidden, options) : [];
+    const ruleSites = options.fusion ? rewrite(g.graph, forbidden, kept, options) : [];
     settle(g);
     const { regions, sites } = partition(g.graph, {
       fusion: options.fusion, opTypesOf: options.typeOf,
-      isEnabled: (_, nodes) => !nodes.some((n) => n.origins.some((o) => forbidden.has(o))),
+      isEnabled: (_, nodes) => kept.region(nodes) ?? !nodes.some((n) => n.origins.some((o) => forbidden.has(o))),
     });
     const before = forbidden.size;
     for (const s of sites) if (s.outcome === "fired" && !options.switches.kind(s.name)) for (const n of s.nodes) forbidden.set(n, s.name);
@@ -52,7 +56,7 @@ function distinct(sites: readonly Site[]): readonly Site[] {
   return [...new Map(sites.map((s) => [JSON.stringify([s.kind, s.name, s.at, s.nodes, s.outcome, s.code]), s])).values()];
 }
 
-function rewrite(graph: Graph, forbidden: ReadonlyMap<string, string>, options: FuseOptions): readonly Site[] {
+function rewrite(graph: Graph, forbidden: ReadonlyMap<string, string>, kept: KeptDtypes, options: FuseOptions): readonly Site[] {
   return applyRules(graph, options.rules, {
     allowApproximate: options.allowApproximate,
     ...(options.fuel === undefined ? {} : { fuel: options.fuel }),
@@ -60,7 +64,7 @@ function rewrite(graph: Graph, forbidden: ReadonlyMap<string, string>, options: 
       const kind = site.origins.map((o) => forbidden.get(o)).find((k) => k !== undefined);
       if (kind !== undefined) return refuse("switched-off", `regions of kind ${kind} are switched off`, `switch ${kind} on`);
       if (options.skip.some((s) => s.rule === rule.name && s.at === site.root.name)) return refuse("verification-failed", "it changed the results on generated inputs", "report the model");
-      return options.switches.rule(rule);
+      return kept.rule(rule, site) ?? options.switches.rule(rule);
     },
   }).sites;
 }

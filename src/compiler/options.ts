@@ -1,5 +1,6 @@
 /** What a compilation may be asked, and its normal form, which artifacts record. */
 import type { DType } from "../core/dtype.ts";
+import type { StageObserver } from "./stages.ts";
 import type { FusionSwitches } from "./switches.ts";
 
 export interface CompileOptions {
@@ -18,10 +19,14 @@ export interface CompileOptions {
   readonly customRules?: unknown;
   /** Allows rewrites that are right only for finite values, or approximate. Default false. */
   readonly allowApproximate?: boolean;
+  /** Nodes whose 16-bit float results are rounded to their type also inside fusions: original names, or `OpType::Conv`. */
+  readonly keepDtype?: readonly string[];
   /** Lets storages share memory when they are not in use together. Default true. */
   readonly reuseMemory?: boolean;
   /** Lets large 3x3 convolutions be computed by F(4x4,3x3), whose rounding errors are about ten times the direct form's. Default true. */
   readonly winograd?: boolean;
+  /** Keeps weights in files beside the artifact: one for `each`, or all `combined`. Default: inside. */
+  readonly externalWeights?: "each" | "combined";
   /** Leaves the fusion report out of the artifact. Default false. */
   readonly strip?: boolean;
   /** Names of the values to give as outputs, instead of the model's. */
@@ -30,6 +35,8 @@ export interface CompileOptions {
   readonly outputTypes?: DType | Readonly<Record<string, DType>>;
   /** The machine the caller has in mind: recorded in the artifact, of no other effect. */
   readonly socVersion?: string;
+  /** Told of each representation as it is reached; for dumps and debugging. It is not recorded in the artifact. */
+  readonly onStage?: StageObserver;
   /** At most so many rewrites; to find by bisection the one that changes a result. */
   readonly fuel?: number;
   /** Rewrites not to do: those that verification found to change a result. */
@@ -47,11 +54,13 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (options.customRules !== undefined) out["customRules"] = typeof options.customRules === "string" ? JSON.parse(options.customRules) : options.customRules;
   if (options.dims && Object.keys(options.dims).length) out["dims"] = sorted(options.dims);
   if (options.enableFusion === false) out["enableFusion"] = false;
+  if (options.externalWeights) out["externalWeights"] = options.externalWeights;
   if (options.freezeInitializers) out["freezeInitializers"] = true;
   if (options.fuel !== undefined) out["fuel"] = options.fuel;
   const { named = {}, ...all } = options.fusionSwitches ?? {};
   if (Object.keys(all).length + Object.keys(named).length) out["fusionSwitches"] = { ...all, named: sorted(named) };
   if (options.inputShapes && Object.keys(options.inputShapes).length) out["inputShapes"] = sorted(options.inputShapes);
+  if (options.keepDtype?.length) out["keepDtype"] = [...options.keepDtype].sort();
   if (options.outputs) out["outputs"] = options.outputs;
   if (options.outputTypes) out["outputTypes"] = typeof options.outputTypes === "string" ? options.outputTypes : sorted(options.outputTypes);
   if (options.reuseMemory === false) out["reuseMemory"] = false;

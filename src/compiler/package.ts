@@ -1,4 +1,5 @@
 /** Program, plan and code → artifact. Everything the runtime needs goes into the manifest; nothing else does. */
+import { externalWeights } from "../artifact/external-weights.ts";
 import { writeArtifact, type ArtifactParts } from "../artifact/artifact.ts";
 import { dimToJson } from "../core/dim-json.ts";
 import type { AddressJson, AttributeValueJson, BufferJson, CheckJson, InputJson, Manifest, PortJson, StepJson, WeightJson } from "../artifact/manifest.ts";
@@ -21,8 +22,20 @@ export interface PackageInfo {
   readonly checks?: readonly CheckJson[];
 }
 
-/** One file from a planned and compiled program. */
-export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<ArtifactParts, "code" | "relaxation">, info: PackageInfo, report?: unknown): Uint8Array {
+export interface PackageOptions {
+  /** Anything JSON can hold; left out of stripped artifacts. */
+  readonly report?: unknown;
+  /** Weights in files beside the artifact: one for `each` tensor, or all `combined`. */
+  readonly externalWeights?: "each" | "combined";
+}
+export interface Packaged {
+  readonly artifact: Uint8Array;
+  /** Weights in files of their own, by path relative to the artifact. */
+  readonly externalData: Readonly<Record<string, Uint8Array>>;
+}
+
+/** One file from a planned and compiled program, and those of its weights where they are to lie outside. */
+export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<ArtifactParts, "code" | "relaxation">, info: PackageInfo, options: PackageOptions = {}): Packaged {
   const section = new WeightsSection();
   const buffers = new BufferTable(program, plan);
   const inputs = program.inputs.map((i): InputJson => ({ ...portOf(i.name, i.buffer, buffers), ...(i.default ? { default: section.add(i.default) } : {}) }));
@@ -30,7 +43,10 @@ export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<Ar
   const weights = weightsOf(program, plan, section);
   const steps = segment(program.steps).steps.map((s) => stepOf(s, buffers, section));
   const manifest: Omit<Manifest, "code"> = { ...info, inputs, outputs, memory: memoryOf(plan), buffers: buffers.list, steps, weights };
-  return writeArtifact({ manifest, ...code, weights: section.bytes(), ...(report === undefined ? {} : { report }) });
+  const report = options.report === undefined ? {} : { report: options.report };
+  if (options.externalWeights === undefined) return { artifact: writeArtifact({ manifest, ...code, weights: section.bytes(), ...report }), externalData: {} };
+  const { pieces, files } = externalWeights(options.externalWeights === "each" ? section.pieces : [{ offset: 0, bytes: section.bytes() }]);
+  return { artifact: writeArtifact({ manifest: { ...manifest, external: pieces }, ...code, weights: new Uint8Array(), ...report }), externalData: files };
 }
 
 /** Buffers that the runtime touches, each with its number. */

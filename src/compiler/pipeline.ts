@@ -13,6 +13,7 @@ import { legalize } from "../schedule/legalize.ts";
 import { scheduleLoops } from "../schedule/loops.ts";
 import { scheduleStructures } from "../schedule/structures.ts";
 import { mapKernels, placeScratch } from "./kernels.ts";
+import type { StageObserver } from "./stages.ts";
 
 export interface Built {
   readonly program: Program;
@@ -29,18 +30,25 @@ export interface BuildOptions {
   readonly reuse?: boolean;
   /** 3x3 convolutions may be computed by F(4x4,3x3). */
   readonly winograd?: boolean;
+  readonly onStage?: StageObserver;
 }
 
 /** Graph and regions → program → plan → code. */
-export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true }: BuildOptions = {}): Built {
+export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true, onStage = () => undefined }: BuildOptions = {}): Built {
   const lowered = lowerProgram(graph, regions);
+  onStage({ name: "lowered", program: lowered });
   const attention = [...allSteps(lowered.steps)].flatMap((s) => (s.kind === "call" && s.kernel.structure?.kind === "attention" ? [s.origin.nodes] : []));
   const laidOut = placeScratch(chooseLayouts(lowered));
+  onStage({ name: "laid-out", program: laidOut });
   const looped = mapKernels(laidOut, (kernel) => (kernel.structure ? kernel : scheduleLoops(kernel, laidOut.placements)));
   const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true, winograd }));
   const scheduled = mapKernels({ placements, ...structured }, (kernel) => (kernel.structure ? scheduleLoops(kernel, placements) : kernel));
+  onStage({ name: "scheduled", program: scheduled });
   const program = mapKernels(scheduled, (kernel) => legalize(kernel, placements));
+  onStage({ name: "legal", program });
   const plan = planMemory(program, { dims: programDims(program), reuse });
+  onStage({ name: "planned", plan });
   const code = emitModule(program, plan, { relaxedSimd: false }), relaxed = emitModule(program, plan, { relaxedSimd: true });
+  onStage({ name: "emitted", code });
   return { program, plan, code, relaxation: relaxationOf(code.code, relaxed.code), attention };
 }

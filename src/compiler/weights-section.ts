@@ -42,6 +42,9 @@ export class WeightsSection {
     return out;
   }
 
+  /** What was stored, without the gaps. */
+  get pieces(): readonly { readonly offset: number; readonly bytes: Uint8Array }[] { return this.#pieces; }
+
   #store(bytes: Uint8Array): number {
     const sum = checksum(bytes);
     const alike = this.#byChecksum.get(sum) ?? [];

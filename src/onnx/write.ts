@@ -29,28 +29,45 @@ export function writeModel(graph: Graph, info: ModelInfo, options: WriteOptions 
   return toBinary(ModelProtoSchema, modelProto(graph, info, options));
 }
 
-export interface ExternalModel { readonly model: Uint8Array; readonly data: Uint8Array }
+/** A model and the files that are to lie beside it, by location. */
+export interface ExternalModel { readonly model: Uint8Array; readonly files: Readonly<Record<string, Uint8Array>> }
+export interface ExternalOptions {
+  /** The file for all constants, or the folder for a file each. */
+  readonly location: string;
+  readonly each?: boolean;
+  /** Smaller constants stay in the model. Default 1024. */
+  readonly minimumBytes?: number;
+}
 
-/** As `writeModel`, with constants of at least `minimumBytes` in a file of their own, which is to lie at `location` beside the model. */
-export function writeModelWithExternalData(graph: Graph, info: ModelInfo, location: string, minimumBytes = 1024, options: WriteOptions = {}): ExternalModel {
+/** As `writeModel`, with constants in files beside the model. */
+export function writeModelWithExternalData(graph: Graph, info: ModelInfo, { location, each = false, minimumBytes = 1024 }: ExternalOptions, options: WriteOptions = {}): ExternalModel {
   checkLocation(location, {});
   const model = modelProto(graph, info, options);
-  const parts: Uint8Array[] = [];
+  const outside = (model.graph?.initializer ?? []).filter((t) => t.rawData.byteLength >= minimumBytes);
+  const files: Record<string, Uint8Array> = {};
+  if (each) outside.forEach((t, i) => { const file = `${location}/${i}.bin`; files[file] = t.rawData; refer(t, file, 0); });
+  else if (outside.length) files[location] = gather(outside, location);
+  return { model: toBinary(ModelProtoSchema, model), files };
+}
+
+/** The tensors' bytes one after the other; each refers to its place in `location`. */
+function gather(tensors: readonly TensorProto[], location: string): Uint8Array {
   let size = 0;
-  for (const tensor of model.graph?.initializer ?? []) {
-    const bytes = tensor.rawData;
-    if (bytes.byteLength < minimumBytes) continue;
-    const offset = Math.ceil(size / alignment) * alignment;
-    tensor.externalData = Object.entries({ location, offset: String(offset), length: String(bytes.byteLength) }).map(([key, value]) => ({ $typeName: "onnx.StringStringEntryProto", key, value }));
-    tensor.dataLocation = TensorProto_DataLocation.EXTERNAL;
-    tensor.rawData = new Uint8Array();
-    parts.push(new Uint8Array(offset - size), bytes);
+  const parts = tensors.map((t) => {
+    const offset = Math.ceil(size / alignment) * alignment, bytes = t.rawData;
     size = offset + bytes.byteLength;
-  }
+    refer(t, location, offset);
+    return { offset, bytes };
+  });
   const data = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) { data.set(part, at); at += part.byteLength; }
-  return { model: toBinary(ModelProtoSchema, model), data };
+  for (const { offset, bytes } of parts) data.set(bytes, offset);
+  return data;
+}
+function refer(tensor: TensorProto, location: string, offset: number): void {
+  const entries = { location, offset: String(offset), length: String(tensor.rawData.byteLength) };
+  tensor.externalData = Object.entries(entries).map(([key, value]) => ({ $typeName: "onnx.StringStringEntryProto", key, value }));
+  tensor.dataLocation = TensorProto_DataLocation.EXTERNAL;
+  tensor.rawData = new Uint8Array();
 }
 /** So that the file can be mapped and viewed. */
 const alignment = 64;

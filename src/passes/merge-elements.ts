@@ -114,10 +114,17 @@ class Merger {
     if ([...c.from.nodes].some((n) => concatenationOf(n))) return false;
     const nodes = this.#groups.ordered(parts.flatMap((g) => [...g.nodes]));
     const stores = storesOf(nodes);
-    if (stores.length > storeLimit || !shareLoops(stores.map((v) => v.type.shape)) || this.#context.switchedOff(nodes, undefined)) return false;
+    if (stores.length > storeLimit || !shareLoops(stores.map((v) => v.type.shape))) return false;
     if (this.#repeats(c)) return false;
     const from = this.#workOf(c.from), to = this.#workOf(c.to), merged = elementWork(nodes, stores);
-    return merged.cost <= from.cost + to.cost + callCost && (!merged.nested || from.nested || to.nested);
+    return merged.cost <= from.cost + to.cost + callCost && (!merged.nested || from.nested || to.nested) && !this.#forbidden(c, nodes);
+  }
+  /** Whether the merge is switched off, which is recorded. */
+  #forbidden({ from, to }: Candidate, nodes: readonly Node[]): boolean {
+    const why = this.#context.switchedOff(nodes, undefined);
+    const [first] = this.#groups.ordered(to.nodes);
+    if (why && first) this.#context.note(from, first, why);
+    return why !== undefined;
   }
   #workOf(group: Group): ElementWork {
     let work = this.#work.get(group.version);

@@ -3,7 +3,7 @@ import { dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
 import type { Node } from "../graph/graph.ts";
 import { choosesAlong, concatenationOf } from "../graph/view.ts";
 import { elementWork, estimate } from "../graph/element-loops.ts";
-import { refuse } from "../rewrite/rule.ts";
+import { isRefusal, refuse, type Verdict } from "../rewrite/rule.ts";
 import type { Refusal, Site } from "../rewrite/site.ts";
 import type { Group, Groups } from "./groups.ts";
 import { refusedSite } from "./partition-sites.ts";
@@ -12,8 +12,8 @@ import { regionKind } from "./region-kind.ts";
 export interface PartitionOptions {
   /** False: every node stands alone. */
   readonly fusion: boolean;
-  /** Whether a region of this kind may be built of these nodes. */
-  readonly isEnabled: (kind: string, nodes: readonly Node[]) => boolean;
+  /** Whether a region of this kind may be built of these nodes; `true`, or why not. */
+  readonly isEnabled: (kind: string, nodes: readonly Node[]) => Verdict | boolean;
   /** The original operator type of an original node, for names. */
   readonly opTypesOf: (origin: string) => string | undefined;
 }
@@ -36,8 +36,9 @@ export class PartitionContext {
 
   switchedOff(nodes: Iterable<Node>, anchor: Node | undefined): Refusal | undefined {
     const kind = this.kind(nodes, anchor);
-    if (this.options.isEnabled(kind, this.groups.ordered(nodes))) return undefined;
-    return refuse("switched-off", `regions of kind ${kind} are switched off here`, `switch ${kind} on`);
+    const enabled = this.options.isEnabled(kind, this.groups.ordered(nodes));
+    if (isRefusal(enabled)) return enabled;
+    return enabled ? undefined : refuse("switched-off", `regions of kind ${kind} are switched off here`, `switch ${kind} on`);
   }
 
   /** Records that `node` did not join `group`. */

@@ -1,5 +1,5 @@
 /** onnxfuse/runtime: runs artifacts in Node, browsers and edge runtimes. Contains no compiler. */
-export { load, type ArtifactSource } from "./load.ts";
+export { load, type ArtifactSource, type LoadOptions } from "./load.ts";
 export { Session, type Port, type RunOptions, type SessionOptions } from "./session.ts";
 export { Tensor, type ElementSource, type TensorLike } from "./tensor.ts";
 export type { Feeds } from "./feeds.ts";

@@ -1,16 +1,31 @@
 /** Opens an artifact from bytes, a URL or a fetch Response. */
+import { attachWeights } from "../artifact/external-weights.ts";
 import { readArtifact } from "../artifact/artifact.ts";
 import { fail } from "../core/diagnostic.ts";
 import { Session, type SessionOptions } from "./session.ts";
 
 export type ArtifactSource = Uint8Array | ArrayBuffer | URL | string | Response;
 
+export interface LoadOptions extends SessionOptions {
+  /** The files of an artifact whose weights lie outside, by path relative to it. Default: from where the artifact came, if that was a URL. */
+  readonly externalData?: (file: string) => Uint8Array | undefined | Promise<Uint8Array | undefined>;
+}
+
 /**
  * A session for an artifact. Strings and URLs are fetched; `file:` URLs are read from disk in Node.
- * Fails with OF6xxx when the artifact is not whole, OF7009 when this engine cannot run it, OF7011 when it cannot be read.
+ * Fails with OF6xxx when the artifact is not whole, OF7009 when this engine cannot run it, OF7011 when it cannot be read,
+ * OF6006 and OF6007 when weights that lie outside are missing or others.
  */
-export async function load(source: ArtifactSource | Promise<Response>, options: SessionOptions = {}): Promise<Session> {
-  return Session.create(readArtifact(await bytesOf(await source)), options);
+export async function load(source: ArtifactSource | Promise<Response>, options: LoadOptions = {}): Promise<Session> {
+  const given = await source;
+  const artifact = readArtifact(await bytesOf(given));
+  return Session.create(await attachWeights(artifact, options.externalData ?? besides(given)), options);
+}
+
+/** Files beside an artifact that came from a URL; undefined where it came from nowhere. */
+function besides(source: ArtifactSource): ((file: string) => Promise<Uint8Array>) | undefined {
+  const from = source instanceof URL || typeof source === "string" ? parseUrl(source) : typeof Response !== "undefined" && source instanceof Response && source.url !== "" ? new URL(source.url) : undefined;
+  return from && ((file) => bytesOf(new URL(file, from)));
 }
 
 async function bytesOf(source: ArtifactSource): Promise<Uint8Array> {

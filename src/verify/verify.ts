@@ -44,15 +44,16 @@ const largestAllowed = 1e-4;
 /** Compiles and verifies within `budget` seconds (the reference run is always made). Fails with OF5201 where no rewrite is to blame. */
 export async function compileVerified(source: ModelSource, options: CompileOptions, budget: number): Promise<Compiled & { readonly verification: Verification }> {
   const deadline = performance.now() + 1000 * budget;
-  const trials = await Trials.prepare(source, options, deadline);
+  const { onStage: _, externalWeights: _outside, ...unobserved } = options;
+  const trials = await Trials.prepare(source, unobserved, deadline);
   const skip: SkippedRewrite[] = [...(options.skip ?? [])];
   const dropped: (SkippedRewrite & { difference: number })[] = [];
   for (;;) {
     const compiled = compileModel(source, { ...options, skip });
     const tolerance = toleranceOf(compiled);
-    const outcome = await trials.run(compiled.artifact, tolerance);
+    const outcome = await trials.run(compiled, tolerance);
     if (outcome.worst <= tolerance) return { ...compiled, verification: { runs: outcome.runs, notRun: trials.notRun, dropped, tolerance } };
-    const culprit = await findCulprit(source, { ...options, skip }, trials, tolerance);
+    const culprit = await findCulprit(source, { ...unobserved, skip }, trials, tolerance);
     if (!culprit) {
       fail("OF5201", `the compiled model differs from the original by ${outcome.worst.toExponential(2)} of the largest element of '${outcome.where}', and no rewrite is to blame`, { hint: "please report the model; --enable_fusion=false may avoid it" });
     }
@@ -71,7 +72,7 @@ function toleranceOf({ report }: Compiled): number {
 
 /** The first rewrite with which the results differ; undefined where they differ without any. */
 async function findCulprit(source: ModelSource, options: CompileOptions, trials: Trials, tolerance: number): Promise<SkippedRewrite | undefined> {
-  const differs = async (fuel: number): Promise<boolean> => (await trials.run(compileModel(source, { ...options, fuel }).artifact, tolerance)).worst > tolerance;
+  const differs = async (fuel: number): Promise<boolean> => (await trials.run(compileModel(source, { ...options, fuel }), tolerance)).worst > tolerance;
   const fired = (fuel: number): readonly SkippedRewrite[] => compileModel(source, { ...options, fuel }).report.sites.filter((s) => s.kind === "rule" && s.outcome === "fired").map((s) => ({ rule: s.name, at: s.at }));
   if (await differs(0)) return undefined;
   let good = 0, bad = fired(Infinity).length + 1;
@@ -123,8 +124,8 @@ class Trials {
   }
 
   /** Runs everything; the worst difference as a share of an output's largest element, infinite for wrong types or NaNs. */
-  async run(artifact: Uint8Array, tolerance: number): Promise<{ readonly runs: readonly VerifiedRun[]; readonly worst: number; readonly where: string }> {
-    const session = await load(artifact);
+  async run({ artifact, externalData }: Pick<Compiled, "artifact" | "externalData">, tolerance: number): Promise<{ readonly runs: readonly VerifiedRun[]; readonly worst: number; readonly where: string }> {
+    const session = await load(artifact, { externalData: (file) => externalData[file] });
     const runs: VerifiedRun[] = [];
     let worst = 0, where = "";
     for (const t of this.#trials) {

@@ -43,5 +43,6 @@ export const modelOptions: readonly CommandOption[] = [
   { flags: "disable <fusion...>", doc: "turn one fusion off, by rule, GE pass or region kind" },
   { flags: "freeze-initializers", doc: "make initializers that are inputs too constant" },
   { flags: "no-winograd", doc: "compute 3x3 convolutions directly: slower, with a tenth of the rounding error" },
+  { flags: "keep-dtype <node...>", doc: "nodes, or OpType::Type, whose 16-bit float results are rounded also inside fusions" },
   { flags: "allow-approximate", doc: "allow rewrites that are right only for finite values, or approximate" },
 ];

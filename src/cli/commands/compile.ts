@@ -1,9 +1,10 @@
 /** `onnxfuse compile`: a model into an artifact, or into optimised ONNX. */
+import { basename } from "node:path";
 import { compile, optimise, type Report, type Verification } from "../../api/index.ts";
 import { fail } from "../../core/diagnostic.ts";
 import { summaryLines } from "../../compiler/log-lines.ts";
 import { compileOptionsOf } from "../compile-options.ts";
-import { readModelFile, writeFile } from "../files.ts";
+import { filesBeside, readModelFile, writeFiles } from "../files.ts";
 import { verificationLines } from "../verification-lines.ts";
 import { formatBytes } from "../table.ts";
 import { jsonOption, modelOptions, type Command } from "./command.ts";
@@ -13,6 +14,7 @@ export const compileCommand: Command = {
   options: [
     { flags: "output <file>", doc: "where to write (default: beside the model, .om)" },
     { flags: "emit <form>", doc: "om, or onnx for other runtimes" },
+    { flags: "external-weights <form>", doc: "keep weights in files beside the result: each, or combined" },
     { flags: "strip", doc: "leave the fusion report out" },
     { flags: "verify", doc: "compare the result with the original model" },
     { flags: "verify-budget <seconds>", doc: "how long verification may take (default 60)" },
@@ -24,15 +26,21 @@ export const compileCommand: Command = {
     if (emit !== "om" && emit !== "onnx") fail("OF1002", `--emit ${emit} is not accepted`, { hint: "use om or onnx" });
     const source = readModelFile(model);
     const output = line.value("output") ?? model.replace(/\.onnx$/, "") + (emit === "om" ? ".om" : ".fused.onnx");
-    const options = { ...compileOptionsOf(line), strip: line.has("strip") };
+    const external = externalForm(line.value("external-weights"));
+    const options = { ...compileOptionsOf(line), strip: line.has("strip"), ...(external === undefined ? {} : { externalWeights: external }) };
     console.progress?.(`compiling ${model}${line.has("verify") ? " and verifying it" : ""}`);
-    let bytes: Uint8Array, report: Report, verification: Verification | undefined;
-    if (emit === "onnx") ({ model: bytes, report } = optimise(source, options));
-    else ({ artifact: bytes, report, verification } = await compile(source, { ...options, verify: line.has("verify"), verifyBudget: line.count("verify-budget", 60) }));
+    let bytes: Uint8Array, report: Report, externalData: Readonly<Record<string, Uint8Array>>, verification: Verification | undefined;
+    if (emit === "onnx") ({ model: bytes, report, externalData } = optimise(source, { ...options, externalLocation: external === "each" ? "weight" : `${basename(output)}.data` }));
+    else ({ artifact: bytes, report, externalData, verification } = await compile(source, { ...options, verify: line.has("verify"), verifyBudget: line.count("verify-budget", 60) }));
     console.progress?.();
-    writeFile(output, bytes);
+    writeFiles([{ path: output, content: bytes }, ...filesBeside(output, externalData)]);
     if (line.has("json")) console.out(JSON.stringify({ output, bytes: bytes.length, report, ...(verification ? { verification } : {}) }));
     else for (const text of [...summaryLines(report).map((l) => l.replace(/^\[GE\] /, "")), ...report.warnings.map((w) => `warning: ${w.message}`), ...(verification ? verificationLines(verification) : []), `${output}: ${formatBytes(bytes.length)}`]) console.out(text);
     return 0;
   },
 };
+
+function externalForm(form: string | undefined): "each" | "combined" | undefined {
+  if (form === undefined || form === "each" || form === "combined") return form;
+  return fail("OF1002", `--external-weights ${form} is not accepted`, { hint: "use each or combined" });
+}

@@ -2,9 +2,8 @@
 import { readArtifact, type Artifact } from "../../artifact/artifact.ts";
 import { formatDimJson } from "../../core/dim-json.ts";
 import type { PortJson, StepJson } from "../../artifact/manifest.ts";
-import { load } from "../../runtime/index.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
-import { readArtifactFile } from "../open.ts";
+import { loadBeside, readArtifactFile } from "../open.ts";
 import { formatBytes, table } from "../table.ts";
 import { jsonOption, type Command, type CommandLine } from "./command.ts";
 
@@ -15,7 +14,7 @@ export const inspect: Command = {
     const bytes = readArtifactFile(line.operands[0] ?? "");
     const artifact = readArtifact(bytes);
     const hosts = hostSteps(artifact.manifest.steps);
-    const shares = line.has("time") ? await timeShares(bytes, line) : undefined;
+    const shares = line.has("time") ? await timeShares(bytes, line.operands[0] ?? "", line) : undefined;
     if (line.has("json")) {
       const { manifest, sections } = artifact;
       console.out(JSON.stringify({ bytes: bytes.length, sections: sections.map((s) => ({ kind: s.kind, bytes: s.bytes.length })), manifest, hostOperators: hosts, ...(shares ? { shares } : {}) }));
@@ -40,6 +39,7 @@ function overview({ manifest: m, sections }: Artifact, bytes: number): string[] 
     `options: ${JSON.stringify(m.options)}`,
     "", "Sections:", ...table(["section", "bytes"], sections.map((s) => [s.kind, String(s.bytes.length)])).map((t) => `  ${t}`),
     "", "Inputs:", ...m.inputs.map((p) => shape(p) + (p.default ? " (has a default)" : "")), "Outputs:", ...m.outputs.map(shape),
+    ...(m.external ? ["", `Weights in ${m.external.length} files: ${m.external.slice(0, 3).map((e) => e.file).join(", ")}${m.external.length > 3 ? ", …" : ""}`] : []),
     "", `Memory: weights ${formatBytes(memory.weightBytes)}, ${arena}`,
     `Program: ${countSteps(m.steps)} steps in ${countSegments(m.steps)} segments, ${m.weights.length} weights`,
   ];
@@ -62,8 +62,8 @@ function stepLines(steps: readonly StepJson[], indent: string): string[] {
 interface Share { readonly label: string; readonly kind: string; readonly share: number }
 
 /** Each step's share of a second run's time. */
-async function timeShares(bytes: Uint8Array, line: CommandLine): Promise<Share[]> {
-  const session = await load(bytes);
+async function timeShares(bytes: Uint8Array, path: string, line: CommandLine): Promise<Share[]> {
+  const session = await loadBeside(bytes, path);
   const { feeds } = feedsFor(session, line);
   await session.run(feeds);
   const times: { label: string; kind: string; ms: number }[] = [];
