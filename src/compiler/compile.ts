@@ -98,7 +98,7 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     const chains = fusion ? findChains(model.graph, chainRules) : [];
     options.onStage?.({ name: "read", graph: model.graph });
     const ledger = new Ledger(), nodesRead = countNodes(model.graph);
-    simplify(model.graph, ledger, { symbolic });
+    simplify(model.graph, ledger, { symbolic, keepQuantized: fusion });
     options.onStage?.({ name: "simplified", graph: model.graph });
     return { ...model, ledger, nodesRead, chains, traffic: snapshotTraffic(model.graph) };
   };

@@ -12,11 +12,14 @@ import { Identity, KnownElements } from "../ops/index.ts";
 import { knownElements } from "../ops/known-elements.ts";
 import { isConstant } from "../rewrite/match.ts";
 import type { Ledger } from "./ledger.ts";
+import { isQuantizedOperand } from "./quantized-operand.ts";
 import { eraseIfDead, replaceOutput } from "./replace.ts";
 
 export interface FoldOptions {
   /** Replace values with known symbolic elements by KnownElements. False where the graph is to be written as ONNX. Default true. */
   readonly symbolic?: boolean;
+  /** Keep constants quantised where rules may compute with the integers. Default false. */
+  readonly keepQuantized?: boolean;
   /** A folded result may have at most this many bytes, unless its inputs have more together. */
   readonly maxBytes?: number;
 }
@@ -33,6 +36,7 @@ function foldIn(graph: Graph, ledger: Ledger, options: FoldOptions, symbols: Rea
   let changed = false;
   for (const node of graph.nodes) {
     for (const inner of subgraphs(node)) if (foldIn(inner, ledger, options, symbols)) changed = true;
+    if (options.keepQuantized && isQuantizedOperand(node)) continue;
     if (node.op.deterministic === false || node.op.sideEffects || node.op === KnownElements) continue;
     if (foldNode(node, ledger, options, symbols)) changed = true;
   }

@@ -133,7 +133,7 @@ class Attempt {
       const from = (i: number): boolean => {
         const next = term.inputs[i];
         if (next) return this.#term(next, inputs[i], () => from(i + 1));
-        const extra = inputs.slice(i).find((v) => v !== undefined);
+        const extra = term.rest ? undefined : inputs.slice(i).find((v) => v !== undefined);
         return extra ? this.#fail("input-present", `${node.op.type} '${node.name}' also reads '${extra.name}'`, `leave out '${extra.name}'`) : rest();
       };
       return from(0);

@@ -32,7 +32,7 @@ export type Term =
 export interface OpTerm {
   readonly kind: "op";
   readonly ops: readonly OpDef[];
-  /** Inputs in schema order. Inputs past the end must be absent. */
+  /** Inputs in schema order. Inputs past the end must be absent, unless `rest` is set. */
   readonly inputs: readonly Term[];
   /** The first two operands may stand in either order. */
   readonly commutes: boolean;
@@ -42,6 +42,8 @@ export interface OpTerm {
   readonly attributes: Predicate<Attributes> | undefined;
   /** Its outputs may be used elsewhere: the node then stays beside the rewritten one. */
   readonly shared: boolean;
+  /** Inputs past those named may be anything, instead of absent. */
+  readonly rest?: boolean;
 }
 
 declare const bindings: unique symbol;
@@ -84,6 +86,7 @@ interface OpOptions<N extends string> {
   readonly output?: number;
   readonly attributes?: Predicate<Attributes>;
   readonly shared?: boolean;
+  readonly rest?: boolean;
 }
 type WithNode<B, N extends string> = [N] extends [never] ? B : Flat<B & { readonly [K in N]: Node }>;
 
@@ -102,7 +105,7 @@ export const maybe = <B extends object>(ops: OpDef | readonly OpDef[], inner: Pa
 function opTerm(ops: OpDef | readonly OpDef[], inputs: readonly Term[], commutes: boolean, options: OpOptions<string>): OpTerm {
   return {
     kind: "op", ops: isList(ops) ? ops : [ops], inputs, commutes,
-    as: options.as, output: options.output ?? 0, attributes: options.attributes, shared: options.shared ?? false,
+    as: options.as, output: options.output ?? 0, attributes: options.attributes, shared: options.shared ?? false, rest: options.rest ?? false,
   };
 }
 const isList = (ops: OpDef | readonly OpDef[]): ops is readonly OpDef[] => Array.isArray(ops);
