@@ -22,13 +22,21 @@ function barrel(folder: string, list: string, type: string, from: string, patter
   return [`src/${folder}/index.ts`, `${header}import type { ${type} } from "${from}";\n${imports.join("\n")}\n\nexport { ${names.join(", ")} };\n\nexport const ${list}: readonly ${type}[] = [\n${names.map((n) => `  ${n},`).join("\n")}\n];\n`];
 }
 
+/** Domains by the prefixes of file names in evaluate/. */
+const domains: readonly (readonly [prefix: string, domain: string])[] = [
+  ["com-microsoft-", "com.microsoft"], ["onnxfuse-", "onnxfuse"], ["ai-onnx-preview-training-", "ai.onnx.preview.training"],
+];
+
+/** Files whose evaluations the runtime takes instead of the naive ones, which tests hold them against. */
+const isHostForm = (file: string): boolean => file.startsWith("host-");
+
 /** evaluate/<op>.ts exports one `Evaluate` constant per operator type; a file-name prefix gives another domain. */
 function hostOperators(): [string, string] {
   const entries = sources("evaluate").flatMap((file) => {
-    const domain = file.startsWith("com-microsoft-") ? "com.microsoft" : file.startsWith("onnxfuse-") ? "onnxfuse" : "";
+    const domain = domains.find(([prefix]) => file.startsWith(prefix))?.[1] ?? "";
     return exportsOf("evaluate", file, /^export const ([A-Z]\w*): Evaluate = /gm).map((type) => ({ key: `${domain}:${type}`, file, type }));
-  }).sort((a, b) => (a.key < b.key ? -1 : 1));
-  const lines = entries.map((e) => `  "${e.key}": () => import("../evaluate/${e.file}").then((m) => m.${e.type}),`);
+  }).sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : Number(isHostForm(b.file)) - Number(isHostForm(a.file))));
+  const lines = entries.filter((e, i) => e.key !== entries[i - 1]?.key).map((e) => `  "${e.key}": () => import("../evaluate/${e.file}").then((m) => m.${e.type}),`);
   return ["src/runtime/host-operators.ts", `${header}import type { Evaluate } from "../core/evaluate.ts";\n\n/** Evaluations by \`domain:type\`, each loaded when a program first needs it. */\nexport const hostOperators: Readonly<Record<string, () => Promise<Evaluate>>> = {\n${lines.join("\n")}\n};\n`];
 }
 

@@ -60,35 +60,32 @@ function beats(a: number | bigint, b: number | bigint, sign: 1 | -1): number {
 export const ArgMax: Evaluate = extreme(1);
 export const ArgMin: Evaluate = extreme(-1);
 
-export const CumSum: Evaluate = (inputs, attributes) => {
+/** Folds each line along an axis, from the front or with `reverse` from the back; `exclusive` leaves an element's own value out. */
+const cumulative = (first: number, float: (a: number, b: number) => number, integer: (a: bigint, b: bigint) => bigint): Evaluate => (inputs, attributes) => {
   const x = input(inputs, 0), axis = normalAxis(integersOf(input(inputs, 1))[0] ?? 0, x.dims.length);
   const exclusive = numberOf(attributes, "exclusive", 0) !== 0, reverse = numberOf(attributes, "reverse", 0) !== 0;
   const lines = linesOf(x.dims, axis);
-  const positions = function* (): Generator<readonly [number, boolean]> {
-    for (let line = 0; line < lines.count; line++) for (let i = 0; i < lines.size; i++)
-      yield [lines.start(line) + (reverse ? lines.size - 1 - i : i) * lines.inner, i === 0];
+  const fold = <T>(values: ArrayLike<T>, out: { [i: number]: T }, start: T, combine: (a: T, b: T) => T): void => {
+    for (let line = 0; line < lines.count; line++) {
+      let total = start;
+      for (let i = 0; i < lines.size; i++) {
+        const at = lines.start(line) + (reverse ? lines.size - 1 - i : i) * lines.inner, next = combine(total, values[at] ?? start);
+        out[at] = exclusive ? total : next;
+        total = next;
+      }
+    }
   };
   if (isFloat(x.dtype)) {
-    const values = toNumbers(x), out = new Float64Array(values.length);
-    let sum = 0;
-    for (const [at, first] of positions()) {
-      if (first) sum = 0;
-      if (exclusive) out[at] = sum;
-      sum += values[at] ?? 0;
-      if (!exclusive) out[at] = sum;
-    }
+    const out = new Float64Array(sizeOf(x.dims));
+    fold(toNumbers(x), out, first, float);
     return [fromNumbers(x.dtype, x.dims, out)];
   }
-  const values = toBigInts(x), out = new Array<bigint>(values.length).fill(0n);
-  let sum = 0n;
-  for (const [at, first] of positions()) {
-    if (first) sum = 0n;
-    if (exclusive) out[at] = sum;
-    sum += values[at] ?? 0n;
-    if (!exclusive) out[at] = sum;
-  }
+  const out = new Array<bigint>(sizeOf(x.dims)).fill(0n);
+  fold(toBigInts(x), out, BigInt(first), integer);
   return [wrapped(x.dtype, x.dims, out)];
 };
+export const CumSum: Evaluate = cumulative(0, (a, b) => a + b, (a, b) => a + b);
+export const CumProd: Evaluate = cumulative(1, (a, b) => a * b, (a, b) => a * b);
 
 /** Distinct elements, or slices along `axis`: sorted, or in order of appearance; with first positions, inverse and counts. */
 export const Unique: Evaluate = (inputs, attributes) => {

@@ -7,7 +7,7 @@ import type { DType } from "../core/dtype.ts";
 import type { Evaluate, EvaluateAttribute } from "../core/evaluate.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Axis, Buffer, Expr } from "../kernel/expr.ts";
-import type { EpilogueStore, Structure } from "../kernel/structure.ts";
+import type { EpilogueStore, Structure, WholeLoops } from "../kernel/structure.ts";
 import type { Graph } from "./graph.ts";
 
 /** How freely an operator may share a kernel with its neighbours (TVM's OpPatternKind). */
@@ -150,8 +150,8 @@ export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
   lower?(inputs: InputsOf<I, Operand>, attributes: AttributesOf<S>, context: LowerContext): readonly ElementFunction[];
   /** The loop structure this operator gives a kernel (contractions and attention); `lower` still says the same naively. */
   anchor?(inputs: InputsOf<I, AnchorOperand>, attributes: AttributesOf<S>, context: LowerContext): Anchor;
-  /** Whole-buffer kernels that element functions cannot say (recurrences): the structure over the operands' buffers and these output buffers. */
-  whole?(inputs: InputsOf<I, AnchorOperand>, attributes: AttributesOf<S>, outputs: readonly (Buffer | undefined)[]): Structure;
+  /** Whole-buffer kernels that element functions cannot say (recurrences, scans, scatters): the structure or loops over the operands' buffers and these output buffers. */
+  whole?(inputs: InputsOf<I, AnchorOperand>, attributes: AttributesOf<S>, outputs: readonly (Buffer | undefined)[]): Structure | WholeLoops;
   /** Whether `lower`, `anchor` or `whole` can say this node; one for which it answers false runs on the host. Absent: always. */
   lowerable?(inputs: InputsOf<I, TypeInfo>, attributes: AttributesOf<S>, context: LowerContext): boolean;
   /** Rewrites a spelling of an older opset to the form defined here. */

@@ -5,6 +5,7 @@
  */
 import type { Axis, Buffer, Expr, Type } from "./expr.ts";
 import type { Dim } from "../core/dim.ts";
+import type { Stmt } from "./stmt.ts";
 
 /** One output of a structured kernel: `value` may read the accumulator local and any buffer. */
 export interface EpilogueStore {
@@ -115,3 +116,6 @@ export interface RecurrenceStructure {
 }
 
 export type Structure = MatMulStructure | ConvStructure | AttentionStructure | RecurrenceStructure;
+
+/** Loops that are already what there is to say: running totals, stores at places that data names. */
+export interface WholeLoops { readonly kind: "loops"; readonly body: Stmt; readonly scratch: readonly Buffer[] }

@@ -76,6 +76,7 @@ function wholeKernel(node: Node, name: string, region: Region, bufferOf: (value:
   const operands = new Elements({ table: new ExprTable(), inline: new Set(), bufferOf });
   const outputs = node.outputs.map((v) => (region.outputs.includes(v) ? bufferOf(v) : undefined));
   const structure = present(node.op.whole, `structure of ${node.op.type}`).call(node.op, named(node.op, node.inputs.map((v) => v && operands.operand(v, true))), attributesOf(node), outputs);
+  if (structure.kind === "loops") return finish(name, structure.body, outputs.filter((b) => b !== undefined), structure.scratch, undefined);
   invariant(structure.kind === "recurrence", `${node.op.type} has a whole structure of kind ${structure.kind}`);
   const { body, scratch } = recurrenceLoops(structure);
   return finish(name, body, outputs.filter((b) => b !== undefined), scratch, structure);

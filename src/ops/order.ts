@@ -1,6 +1,6 @@
 /**
- * Operators that order, count or select: ArgMax and ArgMin are two reductions in a kernel; TopK, NonZero, Compress,
- * Unique and CumSum run on the host.
+ * Operators that order, count or select: ArgMax and ArgMin are two reductions in a kernel; TopK, NonZero, Compress and
+ * Unique run on the host.
  */
 import { dimProduct, formatShape, type Dim } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
@@ -65,19 +65,6 @@ export const TopK = defineOp({
     if (opset >= 10) return older;
     const k = numbersOfInput(node.inputs[1])?.[0];
     return k === undefined ? undefined : { ...older, inputs: [node.inputs[0]], attributes: { ...older.attributes, k } };
-  },
-});
-
-export const CumSum = defineOp({
-  type: "CumSum", domain: "", since: 11, evaluate: evaluate.CumSum,
-  inputs: { x: "required", axis: "required" },
-  attributes: { exclusive: int(0), reverse: int(0) },
-  fusionKind: "opaque",
-  infer: ({ x, axis }, _, context) => {
-    checkType(context, x, "x", "numeric");
-    const at = elementsOf(axis)?.[0];
-    if (typeof at === "number") axisIn(context, at, x.shape.length);
-    return [{ dtype: x.dtype, shape: x.shape }];
   },
 });
 

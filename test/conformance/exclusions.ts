@@ -3,12 +3,24 @@ import type { DiagnosticError } from "../../src/core/diagnostic.ts";
 
 /** Operators outside what this project covers so far. */
 export const missingOperators: ReadonlySet<string> = new Set([
-  "AffineGrid", "BitCast", "BlackmanWindow", "CenterCropPad", "Col2Im", "CumProd", "DFT", "DeformConv", "Det", "GridSample",
-  "HammingWindow", "HannWindow", "ImageDecoder", "MaxUnpool", "MelWeightMatrix", "NegativeLogLikelihoodLoss", "NonMaxSuppression", "Optional",
-  "OptionalGetElement", "OptionalHasElement", "RegexFullMatch", "RoiAlign", "STFT", "SequenceMap", "SoftmaxCrossEntropyLoss",
-  "SplitToSequence", "StringConcat", "StringNormalizer", "StringSplit", "TensorScatter", "TfIdfVectorizer",
+  "AffineGrid",
+  "BitCast",
+  "DeformConv",
+  "GridSample",
+  "ImageDecoder",
+  "Optional",
+  "OptionalGetElement",
+  "OptionalHasElement",
+  "RegexFullMatch",
+  "RoiAlign",
+  "SequenceMap",
+  "SplitToSequence",
+  "StringConcat",
+  "StringNormalizer",
+  "StringSplit",
+  "TfIdfVectorizer",
   "ai.onnx.ml.ArrayFeatureExtractor", "ai.onnx.ml.Binarizer", "ai.onnx.ml.LabelEncoder", "ai.onnx.ml.TreeEnsemble",
-  "ai.onnx.preview.FlexAttention", "ai.onnx.preview.training.Adagrad", "ai.onnx.preview.training.Adam", "ai.onnx.preview.training.Momentum",
+  "ai.onnx.preview.FlexAttention",
 ]);
 
 /** Diagnostics that say a model is outside what is covered: opsets, dtypes of tensors and of Cast. */
@@ -23,6 +35,8 @@ export const leftOut: Readonly<Record<string, string>> = {
   test_training_dropout: "random", test_training_dropout_default: "random", test_training_dropout_default_mask: "random", test_training_dropout_mask: "random",
   test_scan_sum: "Scan in its form of opset 8",
   test_affine_grid_3d_align_corners_expanded: "ranks that only running can tell", test_affine_grid_3d_expanded: "ranks that only running can tell",
+  test_dft_inverse: "the expectation has float32's rounding noise, 1.9e-7 of values up to 100, where the result is 0",
+  test_dft_inverse_opset19: "the expectation has float32's rounding noise, 1.9e-7 of values up to 100, where the result is 0",
   test_resize_downsample_scales_cubic_align_corners: "onnxruntime takes the rounded size, and so do we",
   test_resize_downsample_scales_linear_align_corners: "onnxruntime takes the rounded size, and so do we",
 };
