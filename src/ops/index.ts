@@ -9,11 +9,15 @@ import { Clip } from "./clip.ts";
 import { Concat, Split } from "./concat.ts";
 import { ConvTranspose } from "./conv-transpose.ts";
 import { Conv } from "./conv.ts";
+import { CumSum, CumProd } from "./cumulative.ts";
 import { DepthToSpace, SpaceToDepth } from "./depth-space.ts";
+import { Det } from "./det.ts";
 import { DynamicQuantizeLinear } from "./dynamic-quantize-linear.ts";
 import { Einsum } from "./einsum.ts";
 import { ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot } from "./fill.ts";
 import { FlashAttention } from "./flash-attention.ts";
+import { CenterCropPad, Col2Im, TensorScatter } from "./fold.ts";
+import { DFT, STFT } from "./fourier.ts";
 import { Gather, GatherElements, GatherND } from "./gather.ts";
 import { Gemm } from "./gemm.ts";
 import { GlobalAveragePool, GlobalMaxPool, GlobalLpPool } from "./global-pool.ts";
@@ -25,9 +29,12 @@ import { KnownElements } from "./known-elements.ts";
 import { LayerNormalization, RMSNormalization } from "./layer-normalization.ts";
 import { Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf } from "./logic.ts";
 import { Loop } from "./loop.ts";
+import { NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss } from "./loss.ts";
 import { MatMul } from "./matmul.ts";
 import { MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization } from "./microsoft-fused.ts";
-import { ArgMax, ArgMin, TopK, CumSum, NonZero, Compress, Unique } from "./order.ts";
+import { NonMaxSuppression } from "./non-max-suppression.ts";
+import { Momentum, Adam, Adagrad } from "./optimizer.ts";
+import { ArgMax, ArgMin, TopK, NonZero, Compress, Unique } from "./order.ts";
 import { Pad } from "./pad.ts";
 import { InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization } from "./plane-normalization.ts";
 import { MaxPool, AveragePool, LpPool } from "./pool.ts";
@@ -45,13 +52,15 @@ import { Scan } from "./scan.ts";
 import { ScatterND, ScatterElements, Scatter } from "./scatter.ts";
 import { SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence } from "./sequence.ts";
 import { Shape, Size } from "./shape.ts";
+import { HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix } from "./signal.ts";
 import { Slice } from "./slice.ts";
 import { Softmax, LogSoftmax, Hardmax } from "./softmax.ts";
 import { Transpose } from "./transpose.ts";
 import { Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign } from "./unary-math.ts";
+import { MaxUnpool } from "./unpool.ts";
 import { Where } from "./where.ts";
 
-export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, DepthToSpace, SpaceToDepth, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, MatMul, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, ArgMax, ArgMin, TopK, CumSum, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, Where };
+export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DepthToSpace, SpaceToDepth, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, NonMaxSuppression, Momentum, Adam, Adagrad, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
 
 export const operators: readonly OpDef[] = [
   Relu,
@@ -89,8 +98,11 @@ export const operators: readonly OpDef[] = [
   Split,
   ConvTranspose,
   Conv,
+  CumSum,
+  CumProd,
   DepthToSpace,
   SpaceToDepth,
+  Det,
   DynamicQuantizeLinear,
   Einsum,
   ConstantOfShape,
@@ -101,6 +113,11 @@ export const operators: readonly OpDef[] = [
   Trilu,
   OneHot,
   FlashAttention,
+  CenterCropPad,
+  Col2Im,
+  TensorScatter,
+  DFT,
+  STFT,
   Gather,
   GatherElements,
   GatherND,
@@ -135,6 +152,8 @@ export const operators: readonly OpDef[] = [
   IsNaN,
   IsInf,
   Loop,
+  NegativeLogLikelihoodLoss,
+  SoftmaxCrossEntropyLoss,
   MatMul,
   MicrosoftGelu,
   BiasGelu,
@@ -144,10 +163,13 @@ export const operators: readonly OpDef[] = [
   FusedConv,
   SkipLayerNormalization,
   SkipSimplifiedLayerNormalization,
+  NonMaxSuppression,
+  Momentum,
+  Adam,
+  Adagrad,
   ArgMax,
   ArgMin,
   TopK,
-  CumSum,
   NonZero,
   Compress,
   Unique,
@@ -208,6 +230,10 @@ export const operators: readonly OpDef[] = [
   ConcatFromSequence,
   Shape,
   Size,
+  HannWindow,
+  HammingWindow,
+  BlackmanWindow,
+  MelWeightMatrix,
   Slice,
   Softmax,
   LogSoftmax,
@@ -236,5 +262,6 @@ export const operators: readonly OpDef[] = [
   Neg,
   Abs,
   Sign,
+  MaxUnpool,
   Where,
 ];
