@@ -13,23 +13,26 @@ import { refineType } from "../graph/refine.ts";
 import type { Ledger } from "./ledger.ts";
 import { eraseIfDead, replaceOutput } from "./replace.ts";
 
-/** Replaces every composite node, in subgraphs too. Returns whether there was one. */
-export function expandComposites(graph: Graph, ledger: Ledger): boolean {
+/**
+ * Replaces every composite node, in subgraphs too. With `portable`, a node stays where it could only be said by operators
+ * that no file can hold. Returns whether there was one.
+ */
+export function expandComposites(graph: Graph, ledger: Ledger, portable = false): boolean {
   let changed = false;
   for (const node of graph.nodes) {
-    for (const inner of subgraphs(node)) changed = expandComposites(inner, ledger) || changed;
-    changed = expandNode(node, ledger) || changed;
+    for (const inner of subgraphs(node)) changed = expandComposites(inner, ledger, portable) || changed;
+    changed = expandNode(node, ledger, portable) || changed;
   }
   return changed;
 }
 
-function expandNode(node: Node, ledger: Ledger): boolean {
+function expandNode(node: Node, ledger: Ledger, portable: boolean): boolean {
   if (!node.op.expand || hasKernel(node) || node.outputs.every(isUnused)) return false;
   const steps = node.op.expand({
     inputs: node.inputs.map((v) => v?.name), inputTypes: node.inputs.map((v) => v && typeWithConstant(v)),
     outputs: node.outputs.map((v) => v.name), outputTypes: node.outputs.map((v) => v.type),
   }, attributesOf(node));
-  if (!steps) return false;
+  if (!steps || (portable && steps.some(({ op }) => op.domain === "onnxfuse" && !op.expand))) return false;
   ledger.record("canonicalised", node.op.type, 1 - steps.length);
   const values = insertSteps(node, steps);
   node.outputs.forEach((old, i) => {

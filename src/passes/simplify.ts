@@ -21,7 +21,7 @@ export function simplify(graph: Graph, ledger: Ledger, options: SimplifyOptions 
   for (let round = 0; round < maxRounds; round++) {
     const did = [
       infer(graph),
-      expandComposites(graph, ledger),
+      expandComposites(graph, ledger, options.symbolic === false),
       fold(graph, ledger, options),
       inlineKnownIfs(graph, ledger),
       eliminate(graph, ledger, options),
