@@ -10,6 +10,7 @@ import { Concat, Split } from "./concat.ts";
 import { ConvTranspose } from "./conv-transpose.ts";
 import { Conv } from "./conv.ts";
 import { CumSum, CumProd } from "./cumulative.ts";
+import { DeformConv, DeformSample } from "./deform-conv.ts";
 import { DepthToSpace, SpaceToDepth } from "./depth-space.ts";
 import { Det } from "./det.ts";
 import { DynamicQuantizeLinear } from "./dynamic-quantize-linear.ts";
@@ -21,6 +22,7 @@ import { DFT, STFT } from "./fourier.ts";
 import { Gather, GatherElements, GatherND } from "./gather.ts";
 import { Gemm } from "./gemm.ts";
 import { GlobalAveragePool, GlobalMaxPool, GlobalLpPool } from "./global-pool.ts";
+import { AffineGrid, GridSample } from "./grid.ts";
 import { Identity, Dropout } from "./identity.ts";
 import { If } from "./if.ts";
 import { ConvInteger, QLinearConv } from "./integer-convolution.ts";
@@ -49,6 +51,7 @@ import { Require } from "./require.ts";
 import { Reshape, Flatten, Squeeze, Unsqueeze } from "./reshape.ts";
 import { Resize, Upsample } from "./resize.ts";
 import { ReverseSequence } from "./reverse-sequence.ts";
+import { RoiAlign, MaxRoiPool } from "./roi.ts";
 import { RotaryEmbedding, MicrosoftRotaryEmbedding } from "./rotary-embedding.ts";
 import { Scan } from "./scan.ts";
 import { ScatterND, ScatterElements, Scatter } from "./scatter.ts";
@@ -62,7 +65,7 @@ import { Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asi
 import { MaxUnpool } from "./unpool.ts";
 import { Where } from "./where.ts";
 
-export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DepthToSpace, SpaceToDepth, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere, NonMaxSuppression, Momentum, Adam, Adagrad, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
+export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DeformConv, DeformSample, DepthToSpace, SpaceToDepth, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, AffineGrid, GridSample, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere, NonMaxSuppression, Momentum, Adam, Adagrad, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RoiAlign, MaxRoiPool, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
 
 export const operators: readonly OpDef[] = [
   Relu,
@@ -102,6 +105,8 @@ export const operators: readonly OpDef[] = [
   Conv,
   CumSum,
   CumProd,
+  DeformConv,
+  DeformSample,
   DepthToSpace,
   SpaceToDepth,
   Det,
@@ -127,6 +132,8 @@ export const operators: readonly OpDef[] = [
   GlobalAveragePool,
   GlobalMaxPool,
   GlobalLpPool,
+  AffineGrid,
+  GridSample,
   Identity,
   Dropout,
   If,
@@ -227,6 +234,8 @@ export const operators: readonly OpDef[] = [
   Resize,
   Upsample,
   ReverseSequence,
+  RoiAlign,
+  MaxRoiPool,
   RotaryEmbedding,
   MicrosoftRotaryEmbedding,
   Scan,
