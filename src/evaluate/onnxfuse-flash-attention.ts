@@ -1,4 +1,4 @@
-/** Scaled dot-product attention: softmax(scale · q·kᵀ + bias, filled, + mask) · v, in float64, as the unfused operators define it. */
+/** Scaled dot-product attention: softmax(cap(scale · q·kᵀ) + bias, filled, + mask, hidden) · v, in float64, as the unfused operators define it. */
 import { present } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
@@ -9,7 +9,7 @@ import { at } from "./window.ts";
 /** Sizes of [batch, heads, rows, columns], leading ones missing. */
 const four = (t: Tensor): number[] => [...new Array<number>(4 - t.dims.length).fill(1), ...t.dims];
 
-export const FlashAttention: Evaluate = ([Q, K, V, mask, bias, choice], attributes) => {
+export const FlashAttention: Evaluate = ([Q, K, V, mask, bias, choice, offset, limit, sink], attributes) => {
   const q = present(Q, "Q"), k = present(K, "K"), v = present(V, "V");
   const [batch = 1, heads = 1, queries = 1, depth = 1] = four(q), [, keyHeads = 1, keys = 1] = four(k), width = at(four(v), 3);
   const qs = toNumbers(q), ks = toNumbers(k), vs = toNumbers(v);
@@ -21,10 +21,21 @@ export const FlashAttention: Evaluate = ([Q, K, V, mask, bias, choice], attribut
   const masked = over(mask), biased = over(bias), chosen = over(choice);
   const scale = numberOf(attributes, "scale"), last = stringOf(attributes, "scale_position", "post") === "last";
   const fill = numberOf(attributes, "fill", 0), fillWhere = numberOf(attributes, "fill_where", 1);
+  const softcap = numberOf(attributes, "softcap", 0), causal = numberOf(attributes, "causal", 0) !== 0, window = numberOf(attributes, "window", 0);
+  const perBatch = (t: Tensor | undefined, missing: number): ((b: number) => number) => {
+    const values = t && toNumbers(t);
+    return (b) => (values ? values[values.length === 1 ? 0 : b] ?? 0 : missing);
+  };
+  const offsetOf = perBatch(offset, 0), limitOf = perBatch(limit, Infinity), sinks = sink && toNumbers(sink);
+  const sees = (b: number, s: number, t: number): boolean => {
+    const position = s + offsetOf(b);
+    return !(causal && t > position) && !(window > 0 && t <= position - window) && t < limitOf(b);
+  };
   /** Scores are rounded where the operators would: a row filled with -1e9 takes no part of a mask in float32. */
   const round = q.dtype === "float64" ? (x: number): number => x : Math.fround;
   const scoreOf = (dot: number, i: number): number => {
-    const own = round(round(last ? dot : dot * scale) + (biased?.(i) ?? 0));
+    const scaled = round(last ? dot : dot * scale), capped = softcap > 0 ? round(softcap * Math.tanh(scaled / softcap)) : scaled;
+    const own = round(capped + (biased?.(i) ?? 0));
     const score = round((chosen && chosen(i) === fillWhere ? fill : own) + (masked?.(i) ?? 0));
     return last ? round(score * scale) : score;
   };
@@ -36,11 +47,11 @@ export const FlashAttention: Evaluate = ([Q, K, V, mask, bias, choice], attribut
       const scores = Float64Array.from({ length: keys }, (_, t) => {
         let dot = 0;
         for (let d = 0; d < depth; d++) dot += (qs[row * depth + d] ?? 0) * (ks[(head * keys + t) * depth + d] ?? 0);
-        return scoreOf(dot, row * keys + t);
+        return sees(b, s, t) ? scoreOf(dot, row * keys + t) : -Infinity;
       });
-      const most = scores.reduce((a, c) => Math.max(a, c), -Infinity);
+      const most = scores.reduce((a, c) => Math.max(a, c), sinks?.[h] ?? -Infinity);
       const weights = scores.map((x) => Math.exp(x - most));
-      const total = weights.reduce((a, c) => a + c, 0);
+      const total = weights.reduce((a, c) => a + c, sinks ? Math.exp((sinks[h] ?? 0) - most) : 0);
       for (let t = 0; t < keys; t++) for (let e = 0; e < width; e++)
         y[row * width + e] = (y[row * width + e] ?? 0) + ((weights[t] ?? 0) / total) * (vs[(head * keys + t) * width + e] ?? 0);
     }

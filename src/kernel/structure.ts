@@ -77,6 +77,11 @@ export interface AttentionStructure {
   /** Local name of the dot product inside `score`. */
   readonly dot: Accumulator;
   readonly score: Expr;
+  /** Bounds of the keys a query sees, `keysTo` exclusive, over (batch, query): neither falls as the query rises, and scores outside are -∞. */
+  readonly keysFrom?: Expr;
+  readonly keysTo?: Expr;
+  /** A score, over (head), that takes part in the softmax and has no value. */
+  readonly sink?: Expr;
   /** Over (batch, head, query, valueDim); reads the normalised sum as this local. */
   readonly accumulator: Accumulator;
   readonly stores: readonly EpilogueStore[];

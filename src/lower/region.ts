@@ -63,7 +63,10 @@ function sharedStructure(anchor: Anchor, stores: readonly EpilogueStore[], table
   switch (s.kind) {
     case "matmul": return { ...s, a: make(s.a), b: make(s.b) };
     case "conv": return s.zeroPoints ? { ...s, zeroPoints: { input: make(s.zeroPoints.input), weight: make(s.zeroPoints.weight) } } : s;
-    case "attention": return { ...s, q: make(s.q), k: make(s.k), v: make(s.v), score: make(s.score) };
+    case "attention": return {
+      ...s, q: make(s.q), k: make(s.k), v: make(s.v), score: make(s.score),
+      ...(s.keysFrom ? { keysFrom: make(s.keysFrom) } : {}), ...(s.keysTo ? { keysTo: make(s.keysTo) } : {}), ...(s.sink ? { sink: make(s.sink) } : {}),
+    };
     case "recurrence": return s;
   }
 }

@@ -2,19 +2,20 @@
  * The standard Attention operator: heads apart or merged, a key-value cache, masks, causality, soft caps. It is compiled
  * as the operators it stands for, FlashAttention at the heart where nothing else reads the scores.
  */
-import { dimAdd, dimExactDiv, dimMul, formatDim, formatShape, type Dim } from "../core/dim.ts";
-import { defineOp, int, optional, float, type ExpandContext, type ExpansionNode, type InferContext, type TypeInfo } from "../graph/op.ts";
+import { dimAdd, dimExactDiv, dimMul } from "../core/dim.ts";
+import { defineOp, int, optional, float, type ExpandContext, type ExpansionNode, type TypeInfo } from "../graph/op.ts";
 import { Attention as evaluate } from "../evaluate/attention.ts";
 import { Add, Div, Mul, Sub } from "./arithmetic.ts";
 import { Cast } from "./cast.ts";
 import { Concat } from "./concat.ts";
 import { Expansion, listOf, scalarOf } from "./expansion.ts";
-import { Range } from "./fill.ts";
 import { FlashAttention } from "./flash-attention.ts";
+import { headsApart, headSizes, headsMerged, indicesAlong, sizeAlong } from "./heads.ts";
 import { Identity } from "./identity.ts";
 import { Less, LessOrEqual } from "./logic.ts";
 import { MatMul } from "./matmul.ts";
-import { Reshape, Squeeze, Unsqueeze } from "./reshape.ts";
+import { Pad } from "./pad.ts";
+import { Reshape, Unsqueeze } from "./reshape.ts";
 import { Shape } from "./shape.ts";
 import { Softmax } from "./softmax.ts";
 import { Transpose } from "./transpose.ts";
@@ -30,15 +31,6 @@ interface Options {
   readonly softcap: number;
 }
 
-/** [batch, heads, sequence, depth], with merged heads taken apart. */
-function headsOf(t: TypeInfo, count: number | undefined, context: InferContext): readonly [Dim, Dim, Dim, Dim] {
-  const [a = 1, b = 1, c = 1, d = 1] = t.shape;
-  if (t.shape.length === 4) return [a, b, c, d];
-  if (t.shape.length !== 3) context.fail("OF3010", `query, key and value need rank 3 or 4, got ${formatShape(t.shape)}`);
-  if (!count) context.fail("OF3003", "merged heads need q_num_heads and kv_num_heads");
-  return [a, count, b, dimExactDiv(c, count) ?? context.fail("OF3011", `${formatDim(c)} elements do not divide into ${count} heads`)];
-}
-
 export const Attention = defineOp({
   type: "Attention",
   domain: "",
@@ -50,8 +42,8 @@ export const Attention = defineOp({
   },
   fusionKind: "opaque",
   infer({ Q, K, V, past_key, past_value }, options, context) {
-    const [batch, heads, queries] = headsOf(Q, options.q_num_heads, context);
-    const [, keyHeads, newKeys, depth] = headsOf(K, options.kv_num_heads, context), [, , , width] = headsOf(V, options.kv_num_heads, context);
+    const [batch, heads, queries] = headSizes(Q, options.q_num_heads, context, "q_num_heads");
+    const [, keyHeads, newKeys, depth] = headSizes(K, options.kv_num_heads, context, "kv_num_heads"), [, , , width] = headSizes(V, options.kv_num_heads, context, "kv_num_heads");
     if (!past_key !== !past_value) context.fail("OF3001", "past_key and past_value come together");
     const keys = past_key ? dimAdd(past_key.shape[2] ?? 0, newKeys) : newKeys;
     const merged = Q.shape.length === 3;
@@ -79,52 +71,55 @@ class AttentionExpansion {
     const { inputs, inputTypes, outputs } = this.#context, [q, k, v] = inputTypes, options = this.#options;
     if (!q || !k || !v) return undefined;
     const to = this.#to, merged = q.shape.length === 3;
-    const query = this.#apart(inputs[0], q, options.q_num_heads);
-    const key = this.#withPast(inputs[4], this.#apart(inputs[1], k, options.kv_num_heads), outputs[1]);
-    const value = this.#withPast(inputs[5], this.#apart(inputs[2], v, options.kv_num_heads), outputs[2]);
+    const apart = (x: string | undefined, type: TypeInfo, heads: number | undefined): string => (type.shape.length === 4 ? x ?? "" : headsApart(to, x, heads ?? 1));
+    const query = apart(inputs[0], q, options.q_num_heads);
+    const key = this.#withPast(inputs[4], apart(inputs[1], k, options.kv_num_heads), outputs[1]);
+    const value = this.#withPast(inputs[5], apart(inputs[2], v, options.kv_num_heads), outputs[2]);
     const heads = merged ? options.q_num_heads : q.shape[1], keyHeads = k.shape.length === 3 ? options.kv_num_heads : k.shape[1];
     const depth = merged ? dimExactDiv(q.shape[2] ?? 1, options.q_num_heads ?? 1) : q.shape[3];
-    if (typeof depth !== "number" || typeof heads !== "number" || typeof keyHeads !== "number" || !this.#maskFits(k)) return undefined;
-    const mask = this.#mask(query, key, q), scale = options.scale ?? 1 / Math.sqrt(depth);
-    const result = merged ? undefined : outputs[0];
-    const simple = options.softcap === 0 && outputs[3] === undefined;
-    const sum = simple
-      ? to.add(FlashAttention, mask === undefined ? [query, key, value] : [query, key, value, mask], { scale }, result)
-      : this.#spelledOut({ query, key, value, mask, scale, group: heads / keyHeads, keyHeads, depth, dtype: q.dtype }, result);
-    if (merged) to.add(Reshape, [to.add(Transpose, [sum], { perm: [0, 2, 1, 3] }), listOf(0, 0, -1)], {}, outputs[0]);
+    if (typeof depth !== "number" || typeof heads !== "number" || typeof keyHeads !== "number") return undefined;
+    const given = this.#maskOverKeys(k), scale = options.scale ?? 1 / Math.sqrt(depth), result = merged ? undefined : outputs[0];
+    const sum = outputs[3] === undefined ? this.#flash({ query, key, value, given, scale }, result)
+      : this.#spelledOut({ query, key, value, mask: this.#mask(given, query, key, q), scale, group: heads / keyHeads, keyHeads, depth, dtype: q.dtype }, result);
+    if (merged) headsMerged(to, sum, outputs[0]);
     return to.nodes;
   }
 
-  /** Merged heads apart: [batch, sequence, heads · depth] → [batch, heads, sequence, depth]. */
-  #apart(x: string | undefined, type: TypeInfo, heads: number | undefined): string {
-    if (type.shape.length === 4) return x ?? "";
-    return this.#to.add(Transpose, [this.#to.add(Reshape, [x, listOf(0, 0, heads ?? 1, -1)])], { perm: [0, 2, 1, 3] });
-  }
   #withPast(past: string | undefined, now: string, output: string | undefined): string {
     if (past !== undefined) return this.#to.add(Concat, [past, now], { axis: 2 }, output);
     return output === undefined ? now : this.#to.add(Identity, [now], {}, output);
   }
 
-  /** A mask narrower than the keys would have to be padded. */
-  #maskFits(k: TypeInfo): boolean {
-    const mask = this.#context.inputTypes[3], past = this.#context.inputTypes[4]?.shape[2] ?? 0;
-    const keys = dimAdd(k.shape[k.shape.length - 2] ?? 1, past), width = mask?.shape[mask.shape.length - 1];
-    return !mask || width === 1 || typeof width !== "number" || typeof keys !== "number" || width === keys;
+  /** The mask as given, over all keys: those past its end are hidden. */
+  #maskOverKeys(k: TypeInfo): string | undefined {
+    const to = this.#to, mask = this.#context.inputTypes[3], past = this.#context.inputTypes[4]?.shape[2] ?? 0, name = this.#context.inputs[3];
+    const keys = dimAdd(k.shape[k.shape.length - 2] ?? 1, past), rank = mask?.shape.length ?? 0, width = mask?.shape[rank - 1];
+    if (!mask || width === 1 || typeof width !== "number" || typeof keys !== "number" || width >= keys) return name;
+    const pads = listOf(...new Array<number>(2 * rank - 1).fill(0), keys - width);
+    return to.add(Pad, [name, pads, scalarOf(mask.dtype, mask.dtype === "bool" ? 0 : -Infinity)], { mode: "constant" });
+  }
+
+  /** Attention in one operator, which hides keys by their positions. */
+  #flash({ query, key, value, given, scale }: { query: string; key: string; value: string; given: string | undefined; scale: number }, result: string | undefined): string {
+    const to = this.#to, { inputs, inputTypes } = this.#context, { is_causal, softcap } = this.#options, [, , , , past, , limit] = inputs;
+    const chooses = inputTypes[3]?.dtype === "bool";
+    const offset = !is_causal ? undefined : limit !== undefined ? to.add(Sub, [limit, sizeAlong(to, query, 2)]) : past === undefined ? undefined : sizeAlong(to, past, 2);
+    return to.add(FlashAttention, [query, key, value, chooses ? undefined : given, undefined, chooses ? given : undefined, offset, limit],
+      { scale, softcap, causal: is_causal, ...(chooses ? { fill: -Infinity, fill_where: 0 } : {}) }, result);
   }
 
   /** The additive mask of all that hides keys; undefined where nothing does. */
-  #mask(query: string, key: string, q: TypeInfo): string | undefined {
+  #mask(given: string | undefined, query: string, key: string, q: TypeInfo): string | undefined {
     const to = this.#to, { inputs, inputTypes } = this.#context, { dtype } = q;
     const hidden = (visible: string): string => to.add(Where, [visible, scalarOf(dtype, 0), scalarOf(dtype, -Infinity)]);
-    const length = (of: string): string => to.add(Squeeze, [to.add(Shape, [of], { start: 2, end: 3 }), listOf(0)]);
-    const range = (of: string): string => to.add(Range, [scalarOf("int64", 0), length(of), scalarOf("int64", 1)]);
+    const range = (of: string): string => indicesAlong(to, of, 2);
     const parts: string[] = [];
-    if (inputs[3] !== undefined) parts.push(inputTypes[3]?.dtype === "bool" ? hidden(inputs[3]) : inputs[3]);
+    if (given !== undefined) parts.push(inputTypes[3]?.dtype === "bool" ? hidden(given) : given);
     const limits = inputs[6] === undefined ? undefined : to.add(Unsqueeze, [to.add(Cast, [inputs[6]], { to: 7 }), listOf(1, 2, 3)]);
     if (this.#options.is_causal) {
       const rows = to.add(Unsqueeze, [range(query), listOf(1)]);
-      const past = inputs[4] === undefined ? undefined : length(inputs[4]);
-      const offset = limits ? to.add(Sub, [limits, length(query)]) : past;
+      const past = inputs[4] === undefined ? undefined : sizeAlong(to, inputs[4], 2);
+      const offset = limits ? to.add(Sub, [limits, sizeAlong(to, query, 2)]) : past;
       parts.push(hidden(to.add(LessOrEqual, [range(key), offset === undefined ? rows : to.add(Add, [rows, offset])])));
     }
     if (limits) parts.push(hidden(to.add(Less, [range(key), limits])));

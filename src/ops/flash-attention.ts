@@ -1,33 +1,51 @@
 /**
  * Scaled dot-product attention as one operator: softmax(score) · v over [batch, heads, sequence, depth] (ranks 2 and 3
- * lack the leading axes), where score is scale · q·kᵀ + bias, replaced by `fill` where `choice` is `fill_where`, + mask. Its kernel is an online softmax that never holds the scores. Fewer key heads than
- * query heads are shared by consecutive query heads. A fully masked row gives what the unfused operators give.
+ * lack the leading axes), where score is scale · q·kᵀ, capped by `softcap`, + bias, replaced by `fill` where `choice` is
+ * `fill_where`, + mask; and -∞ where a query does not see a key. Query s stands at position s + offset: `causal` hides
+ * the keys behind it, `window` those that lie so many or more before it, `limit` those from an index on. `sink` is a
+ * score of each head that takes its part of the softmax and has no value. Its kernel is an online softmax that never
+ * holds the scores and passes over blocks of keys that no query of a block sees. Fewer key heads than query heads are
+ * shared by consecutive query heads. A fully masked row gives what the unfused operators give.
  */
-import { dimExactDiv, dimFloorDiv, formatDim, formatShape, type Dim } from "../core/dim.ts";
-import { defineOp, float, int, string, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
+import { dimExactDiv, dimFloorDiv, formatShape, type Dim } from "../core/dim.ts";
+import { dtypes } from "../core/dtype.ts";
+import { defineOp, float, int, string, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import {
-  add, axisOf, computeScalar, constant, dimExpr, div, exp, i32, local, mul, reduce, scalarType, select, sub, type Axis, type Expr,
+  add, and, axisOf, cast, computeScalar, constant, dimExpr, div, exp, gt, i32, le, local, lt, max, min, mul, reduce, scalarType, select, sub, unary, type Axis, type Expr,
 } from "../kernel/expr.ts";
+import type { AttentionStructure } from "../kernel/structure.ts";
 import { FlashAttention as evaluate } from "../evaluate/onnxfuse-flash-attention.ts";
-import { Add, Mul } from "./arithmetic.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
-import { Expansion, listOf, scalarOf } from "./expansion.ts";
-import { MatMul } from "./matmul.ts";
-import { Reshape, Unsqueeze } from "./reshape.ts";
-import { Softmax } from "./softmax.ts";
-import { Transpose } from "./transpose.ts";
-import { Where } from "./where.ts";
+import { expandAttention, sizeAt, type AttentionOptions, type Given } from "./attention-in-parts.ts";
 import { operand } from "./window.ts";
 
-interface Options { readonly scale: number; readonly scale_position: string; readonly fill: number; readonly fill_where: number }
-interface Given<T> { readonly Q: T; readonly K: T; readonly V: T; readonly mask: T | undefined; readonly bias: T | undefined; readonly choice: T | undefined }
 type Operands = Given<Operand>;
 
-/** Size of axis `d` of the four, 1 where the operand lacks it. */
-const sizeAt = (of: TypeInfo, d: number): Dim => of.shape[d - 4 + of.shape.length] ?? 1;
+/** Which keys a query sees: whether it sees one, and bounds of those it sees; undefined where nothing is hidden or bounded. */
+interface Sight {
+  readonly sees: ((b: Expr, s: Expr, t: Expr) => Expr) | undefined;
+  readonly from: ((b: Expr, s: Expr) => Expr) | undefined;
+  readonly to: ((b: Expr, s: Expr) => Expr) | undefined;
+}
+
+function sightOf({ offset, limit }: Operands, { causal, window }: AttentionOptions): Sight {
+  const perBatch = (of: Operand, b: Expr): Expr => cast(of.at(...of.shape.map((d) => (d === 1 ? constant(0, i32) : b))), "i32");
+  const position = (b: Expr, s: Expr): Expr => (offset ? add(s, perBatch(offset, b)) : s);
+  const tests: ((b: Expr, s: Expr, t: Expr) => Expr)[] = [];
+  if (causal) tests.push((b, s, t) => le(t, position(b, s)));
+  if (window > 0) tests.push((b, s, t) => gt(t, sub(position(b, s), window)));
+  if (limit) tests.push((b, _, t) => lt(t, perBatch(limit, b)));
+  const ends: ((b: Expr, s: Expr) => Expr)[] = [...(causal ? [(b: Expr, s: Expr): Expr => add(position(b, s), 1)] : []), ...(limit ? [(b: Expr): Expr => perBatch(limit, b)] : [])];
+  return {
+    sees: tests.length === 0 ? undefined : (b, s, t) => tests.map((test) => test(b, s, t)).reduce(and),
+    from: window > 0 ? (b, s) => max(sub(position(b, s), window - 1), 0) : undefined,
+    to: ends.length === 0 ? undefined : (b, s) => ends.map((end) => end(b, s)).reduce(min),
+  };
+}
 
 /** The elements of q, k and v, and the score of a dot product, over the four axes. */
-function elements({ Q, K, V, mask, bias, choice }: Operands, { scale, scale_position, fill, fill_where }: Options) {
+function elements(operands: Operands, options: AttentionOptions) {
+  const { Q, K, V, mask, bias, choice, sink } = operands, { scale, scale_position, fill, fill_where, softcap } = options, sight = sightOf(operands, options);
   const group = dimFloorDiv(sizeAt(Q, 1), sizeAt(K, 1));
   const keyHead = (h: Expr): Expr => (group === 1 ? h : div(h, dimExpr(group)));
   const last = (of: Operand, ...four: readonly Expr[]): Expr => of.at(...four.slice(4 - of.shape.length));
@@ -40,21 +58,27 @@ function elements({ Q, K, V, mask, bias, choice }: Operands, { scale, scale_posi
     score: (dot: Expr, b: Expr, h: Expr, s: Expr, t: Expr): Expr => {
       const at = (of: Operand): Expr => of.at(...broadcastIndices(of.shape, scores, [b, h, s, t]));
       const plus = (e: Expr, of: Operand | undefined): Expr => (of ? add(e, at(of)) : e);
-      const own = plus(scaledAt("post", dot), bias), filled = constant(fill, dot.type);
-      const seen = !choice ? own : fill_where !== 0 ? select(at(choice), filled, own) : select(at(choice), own, filled);
-      return scaledAt("last", plus(seen, mask));
+      const scaled = scaledAt("post", dot), cap = constant(softcap, dot.type), filled = constant(fill, dot.type);
+      const own = plus(softcap > 0 ? mul(unary("tanh", div(scaled, cap)), cap) : scaled, bias);
+      const chosen = !choice ? own : fill_where !== 0 ? select(at(choice), filled, own) : select(at(choice), own, filled);
+      const score = scaledAt("last", plus(chosen, mask));
+      return sight.sees ? select(sight.sees(b, s, t), score, constant(-Infinity, dot.type)) : score;
     },
+    sink: sink && ((h: Expr): Expr => sink.at(h)),
+    sight,
   };
 }
 
 /** Σ_t softmax(score)_t · v at one output element; `keys` and `depth` are summed over fresh axes. */
-function attention(operands: Operands, options: Options, b: Expr, h: Expr, s: Expr, e: Expr): Expr {
+function attention(operands: Operands, options: AttentionOptions, b: Expr, h: Expr, s: Expr, e: Expr): Expr {
   const of = elements(operands, options);
   const keys = sizeAt(operands.K, 2), depth = sizeAt(operands.Q, 3);
   const dot = (t: Expr): Expr => reduce("add", [depth], (...d) => mul(of.q(b, h, s, operand(d, 0)), of.k(b, h, t, operand(d, 0))));
   const score = (t: Expr): Expr => of.score(dot(t), b, h, s, t);
-  const most = reduce("max", [keys], (...t) => score(operand(t, 0)));
-  const total = reduce("add", [keys], (...t) => exp(sub(score(operand(t, 0)), most)));
+  const highest = reduce("max", [keys], (...t) => score(operand(t, 0))), sink = of.sink?.(h);
+  const most = sink ? max(highest, sink) : highest;
+  const sum = reduce("add", [keys], (...t) => exp(sub(score(operand(t, 0)), most)));
+  const total = sink ? add(sum, exp(sub(sink, most))) : sum;
   return reduce("add", [keys], (...t) => mul(div(exp(sub(score(operand(t, 0)), most)), total), of.v(b, h, operand(t, 0), e)));
 }
 
@@ -68,7 +92,7 @@ function differ(a: Dim, b: Dim): boolean {
   return typeof a === "number" && typeof b === "number" && a !== b;
 }
 
-function inferAttention({ Q, K, V, mask, bias, choice }: Given<TypeInfo>, context: InferContext): readonly TypeInfo[] {
+function inferAttention({ Q, K, V, mask, bias, choice, offset, limit, sink }: Given<TypeInfo>, context: InferContext): readonly TypeInfo[] {
   const rank = Q.shape.length;
   if (rank < 2 || rank > 4 || K.shape.length !== rank || V.shape.length !== rank)
     context.fail("OF3010", `query, key and value need one rank from 2 to 4, got ${[Q, K, V].map((t) => formatShape(t.shape)).join(", ")}`);
@@ -80,46 +104,25 @@ function inferAttention({ Q, K, V, mask, bias, choice }: Given<TypeInfo>, contex
     const fits = shape.length <= 4 && shape.every((d, i) => d === 1 || !differ(d, operand(scores, i + 4 - shape.length)));
     if (!fits) context.fail("OF3011", `the mask ${formatShape(shape)} does not broadcast to ${formatShape(scores)}`);
   }
+  for (const { shape, dtype } of [offset, limit].filter((t) => t !== undefined)) {
+    if (dtypes[dtype].kind !== "int") context.fail("OF3013", `positions are ${dtype}, must be signed integers`);
+    if (shape.length > 1 || shape.some((d) => d !== 1 && differ(d, sizeAt(Q, 0)))) context.fail("OF3011", `positions ${formatShape(shape)} are not one for each of the batch`);
+  }
+  if (sink && (sink.shape.length !== 1 || differ(sink.shape[0] ?? 1, sizeAt(Q, 1)))) context.fail("OF3011", `the sink ${formatShape(sink.shape)} is not one for each head`);
   return [{ dtype: Q.dtype, shape: [...Q.shape.slice(0, -1), sizeAt(V, 3)] }];
-}
-
-/** MatMul, Softmax, MatMul. Heads that share a key head become an axis of their own. */
-function expand({ inputs, inputTypes, outputs }: ExpandContext, { scale, scale_position, fill, fill_where }: Options): readonly ExpansionNode[] | undefined {
-  const [Q, K, V, ...overScores] = inputTypes;
-  if (!Q || !K || !V) return undefined;
-  const to = new Expansion();
-  const heads = sizeAt(Q, 1), keyHeads = sizeAt(K, 1), depth = sizeAt(Q, 3), width = sizeAt(V, 3);
-  const grouped = keyHeads !== 1 && formatDim(heads) !== formatDim(keyHeads);
-  const numbers = [heads, keyHeads, depth, width].filter((d) => typeof d === "number");
-  const [h = 1, k = 1, d = 1, e = 1] = numbers;
-  if (grouped && (numbers.length !== 4 || Q.shape.length !== 4 || overScores.some((t) => t && sizeAt(t, 1) !== 1))) return undefined;
-  const split = (x: string | undefined, group: number, last: number): string => to.add(Reshape, [x, listOf(0, k, group, -1, last)]);
-  const scaledAt = (position: string, x: string | undefined): string | undefined => (scale === 1 || scale_position !== position ? x : to.add(Mul, [x, scalarOf(Q.dtype, scale)]));
-  const query = scaledAt("pre", grouped ? split(inputs[0], h / k, d) : inputs[0]);
-  const rank = grouped ? 5 : K.shape.length;
-  const perm = Array.from({ length: rank }, (_, i) => (i === rank - 1 ? rank - 2 : i === rank - 2 ? rank - 1 : i));
-  const keys = to.add(Transpose, [grouped ? split(inputs[1], 1, d) : inputs[1]], { perm });
-  const [mask, bias, choice] = overScores.map((t, i) => (t && grouped && t.shape.length === 4 ? to.add(Unsqueeze, [inputs[3 + i], listOf(1)]) : t && inputs[3 + i]));
-  const plus = (x: string | undefined, of: string | undefined): string | undefined => (of === undefined ? x : to.add(Add, [x, of]));
-  const own = plus(scaledAt("post", to.add(MatMul, [query, keys])), bias), filled = scalarOf(Q.dtype, fill);
-  const seen = choice === undefined ? own : to.add(Where, fill_where !== 0 ? [choice, filled, own] : [choice, own, filled]);
-  const weights = to.add(Softmax, [scaledAt("last", plus(seen, mask))], { axis: -1 });
-  if (!grouped) to.add(MatMul, [weights, inputs[2]], {}, outputs[0]);
-  else to.add(Reshape, [to.add(MatMul, [weights, split(inputs[2], 1, e)]), listOf(0, h, -1, e)], {}, outputs[0]);
-  return to.nodes;
 }
 
 export const FlashAttention = defineOp({
   type: "FlashAttention",
   domain: "onnxfuse",
   since: 1,
-  inputs: { Q: "required", K: "required", V: "required", mask: "optional", bias: "optional", choice: "optional" },
+  inputs: { Q: "required", K: "required", V: "required", mask: "optional", bias: "optional", choice: "optional", offset: "optional", limit: "optional", sink: "optional" },
   /** `scale_position`: "pre" multiplies the query before the product, "post" the product, "last" the finished score. */
-  attributes: { scale: float(1), scale_position: string("post"), fill: float(0), fill_where: int(1) },
+  attributes: { scale: float(1), scale_position: string("post"), fill: float(0), fill_where: int(1), softcap: float(0), causal: int(0), window: int(0) },
   fusionKind: "contraction",
   infer: (inputs, _, context) => inferAttention(inputs, context),
   evaluate,
-  expand,
+  expand: expandAttention,
   lower: (operands, options) => [(...indices) => attention(operands, options, ...fourOf(indices))],
   anchor(operands, options) {
     const { Q, K, V } = operands;
@@ -129,7 +132,7 @@ export const FlashAttention = defineOp({
     const [b, h, s, t, d, e] = [batch, head, query, key, dim, valueDim].map(axisOf) as [Expr, Expr, Expr, Expr, Expr, Expr];
     const type = scalarType(computeScalar(Q.dtype));
     const dot = { name: "dot", type }, accumulator = { name: "acc", type };
-    const of = elements(operands, options);
+    const of = elements(operands, options), { from, to } = of.sight;
     const axes = [batch, head, query, valueDim].slice(4 - Q.shape.length);
     const lead = (own: Expr, rank: number): Expr => (Q.shape.length < rank ? constant(0, i32) : own);
     const [b0, h0] = [lead(b, 4), lead(h, 3)];
@@ -138,10 +141,11 @@ export const FlashAttention = defineOp({
       axes,
       element: local(accumulator.name, type),
       accumulate: attention(operands, options, b0, h0, s, e),
-      structure: (stores) => ({
+      structure: (stores): AttentionStructure => ({
         kind: "attention", batch, head, query, key, dim, valueDim,
         q: of.q(b0, h0, s, d), k: of.k(b0, h0, t, d), v: of.v(b0, h0, t, e),
         dot, score: of.score(local(dot.name, type), b0, h0, s, t), accumulator, stores,
+        ...(from ? { keysFrom: from(b0, s) } : {}), ...(to ? { keysTo: to(b0, s) } : {}), ...(of.sink ? { sink: of.sink(h0) } : {}),
       }),
     };
   },

@@ -80,9 +80,13 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
     b.loop(body, "d", 0, constant(depth, i32), 1, depth, (d, inner) =>
       emitFill(b, inner, { to: b.let(inner, "to", plus(q, times(d, rowBytes))), dtype: "float32", value: s.q, along: s.query, from: first, count: lanes, positions: new Map([...positions, [s.dim, d]]) }));
     emitZero(b, body, o, width * lanes);
-    const most = overVectors((i) => b.let(body, `most${i}`, constant(-Infinity, f32x4))), sum = overVectors((i) => b.let(body, `sum${i}`, splat(emptySum(keys), 4)));
-    b.loop(body, "t", 0, keys, blockKeys, s.key.extent, (t, inner) => {
-      const count = b.let(inner, "count", min(constant(blockKeys, i32), sub(keys, t)));
+    const sink = sinkAt(b, body, s, positions);
+    const most = overVectors((i) => b.let(body, `most${i}`, splat(sink ?? constant(-Infinity, f32), 4))), sum = overVectors((i) => b.let(body, `sum${i}`, splat(sink ? constant(1, f32) : emptySum(keys), 4)));
+    const at = (e: Expr | undefined, query: Expr): Expr | undefined => e && substituteAxes(e, new Map([...positions, [s.query, query]]));
+    const begin = b.letIndex(body, "begin", at(s.keysFrom, first) ?? constant(0, i32)), seenTo = at(s.keysTo, plus(first, lanes - 1));
+    const end = seenTo ? b.let(body, "end", min(keys, seenTo)) : keys;
+    b.loop(body, "t", begin, end, blockKeys, s.key.extent, (t, inner) => {
+      const count = b.let(inner, "count", min(constant(blockKeys, i32), sub(end, t)));
       const kRows: Operand = k ? { ...k, pointer: b.let(inner, "k", plus(k.pointer, times(t, toIndex(k.rowBytes)))) }
         : gathered(b, inner, s.k, s.key, s.dim, t, count, keyRows ?? scratch.rows, positions);
       const epilogue = new Epilogue(b, scoreStore(s, positions, { address: plus(plus(p, times(t, -rowBytes)), times(first, -4)), rowBytes }));
@@ -118,6 +122,10 @@ function contiguousKeys(b: KernelBuilder, into: Stmt[], s: AttentionStructure, k
   emitInterleave(b, into, k.pointer, start, toIndex(s.key.extent), depth, k.stepBytes);
   return { pointer: start, rowBytes: depth * 4, stepBytes: 4 };
 }
+
+/** The sink of the head at hand. */
+const sinkAt = (b: KernelBuilder, into: Stmt[], s: AttentionStructure, positions: ReadonlyMap<Axis, Expr>): Expr | undefined =>
+  s.sink && b.let(into, "sink", substituteAxes(s.sink, positions));
 
 /** Without keys there is nothing to divide by: the result is the empty sum, 0. */
 const emptySum = (keys: Expr): Expr => (keys.kind === "const" ? constant(keys.value === 0 ? 1 : 0, f32) : select(eq(keys, 0), constant(1, f32), constant(0, f32)));
@@ -210,7 +218,7 @@ function fewQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posit
       kind: { kind: "float" }, rows: 1, columns: keys, steps: depth, a: q, b: k(body),
       epilogue: new Epilogue(b, { stores: [store], accumulator: s.dot.name, rows: [one], column: s.key, positions, destinations: new Map([[store, { address: row, rowBytes: 0 }]]) }),
     });
-    const total = softmaxRow(b, body, row, count);
+    const total = softmaxRow(b, body, row, count, sinkAt(b, body, s, positions));
     const weights: DirectRows = { kind: "direct", pointer: row, rowBytes: 0, stepBytes: 4 };
     const scaled = s.stores.map((x): EpilogueStore => ({ ...x, value: replaceLocal(x.value, s.accumulator.name, (acc) => binary("div", acc, total)) }));
     emitGemm(b, body, {
@@ -237,11 +245,11 @@ function valueColumns(b: KernelBuilder, into: Stmt[], s: AttentionStructure, pos
   return () => ({ kind: "rows", pointer: rows.pointer, stepBytes: rows.rowBytes });
 }
 
-/** Scores at `row` become exp(score − maximum); gives their sum as a scalar. */
-function softmaxRow(b: KernelBuilder, into: Stmt[], row: Expr, count: Expr): Expr {
+/** Scores at `row` become exp(score − maximum); gives their sum, with that of the sink, as a scalar. */
+function softmaxRow(b: KernelBuilder, into: Stmt[], row: Expr, count: Expr, sink: Expr | undefined): Expr {
   const at = (i: Expr): [Expr, number] => (i.kind === "const" ? [row, Number(i.value) * 4] : [plus(row, times(i, 4)), 0]);
   const read = (i: Expr, n: 1 | 4): Expr => { const [p, offset] = at(i); return loadAt(p, offset, "float32", n === 4 ? f32x4 : f32); };
-  const wide = b.let(into, "most", constant(-Infinity, f32x4)), narrow = b.let(into, "most", constant(-Infinity, f32));
+  const wide = b.let(into, "most", constant(-Infinity, f32x4)), narrow = b.let(into, "most", sink ?? constant(-Infinity, f32));
   overRun(b, into, count, (body, i, n) => { const m = n === 4 ? wide : narrow; set(body, m, max(m, read(i, n))); });
   const most = b.let(into, "most", [0, 1, 2, 3].reduce<Expr>((m, lane) => max(m, laneOf(wide, lane)), narrow));
   const base = b.let(into, "base", select(binary("eq", most, constant(-Infinity, f32)), constant(0, f32), most));
@@ -254,5 +262,5 @@ function softmaxRow(b: KernelBuilder, into: Stmt[], row: Expr, count: Expr): Exp
     const total = n === 4 ? sums : sum;
     set(body, total, add(total, weight));
   });
-  return b.let(into, "total", [0, 1, 2, 3].reduce<Expr>((m, lane) => add(m, laneOf(sums, lane)), add(sum, emptySum(count))));
+  return b.let(into, "total", [0, 1, 2, 3].reduce<Expr>((m, lane) => add(m, laneOf(sums, lane)), add(sum, sink ? exp(sub(sink, base)) : emptySum(count))));
 }
