@@ -12,7 +12,7 @@ import { parseDims } from "./dims.ts";
 import { filesBeside, jsonText, readModelFile, readText, writeFiles, writeJson, type OutputFile } from "./files.ts";
 import { fusionResult } from "./fusion-result.ts";
 import { readRulesFile } from "./fusion-rules.ts";
-import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./fusion-switch-file.ts";
+import { fusionSwitchesOf } from "./fusion-switches.ts";
 import { checkGears } from "./gears.ts";
 import { parseInputShapes } from "./input-shapes.ts";
 import { errorLines, type Console } from "./main.ts";
@@ -108,6 +108,12 @@ function keptDtypes(path: string): readonly string[] {
   return readText(path, "the list of nodes that keep their type").split(/\r?\n/).map((l) => l.trim()).filter((l) => l !== "" && !l.startsWith("#"));
 }
 
+/** `--allow_approximate`: true, false, or names of rules. */
+function allowedApproximations(text: string | undefined): boolean | readonly string[] {
+  if (text === undefined || text === "false") return false;
+  return text === "true" ? true : text.split(",").map((n) => n.trim()).filter((n) => n !== "");
+}
+
 /** `--output`, which must name a file. */
 function outputPath(values: Values): string {
   const output = values["output"] ?? "";
@@ -117,8 +123,8 @@ function outputPath(values: Values): string {
 }
 
 function compileOptions(values: Values, environment: Environment): CompileOptions {
-  const file = values["fusion_switch_file"];
-  const fromFile = file === undefined ? {} : parseSwitchFile(readText(file, "the switch file"), file);
+  const fuel = values["max_rewrites"];
+  if (fuel !== undefined && !/^\d+$/.test(fuel)) fail("OF1002", `--max_rewrites=${fuel} is not a number of rewrites`);
   const rules = values["fusion_rules"];
   const inputShapes = parseInputShapes(values["input_shape"] ?? "", "input_shape");
   checkGears(values, inputShapes);
@@ -127,13 +133,15 @@ function compileOptions(values: Values, environment: Environment): CompileOption
     inputShapes, dims: parseDims([values["dim"] ?? ""]),
     enableFusion: values["enable_fusion"] !== "false",
     freezeInitializers: values["freeze_initializers"] === "true",
-    allowApproximate: values["allow_approximate"] === "true",
+    allowApproximate: allowedApproximations(values["allow_approximate"]),
+    ...(values["precision_mode"] === "must_keep_origin_dtype" ? { precisionMode: "must_keep_origin_dtype" as const } : {}),
+    ...(fuel === undefined ? {} : { fuel: Number(fuel) }),
     reuseMemory: values["disable_reuse_memory"] !== "1",
     winograd: values["winograd"] !== "false",
     strip: values["strip"] === "true",
     ...(values["keep_dtype"] === undefined ? {} : { keepDtype: keptDtypes(values["keep_dtype"]) }),
     ...(externalWeights === undefined ? {} : { externalWeights }),
-    fusionSwitches: joinSwitches(fromFile, switchesFromEnvironment(environment)),
+    fusionSwitches: fusionSwitchesOf({ file: values["fusion_switch_file"], environment, level: values["oo_level"], inline: values["optimization_switch"], onlyRule: values["only_rule"] }),
     ...(rules === undefined ? {} : { customRules: readRulesFile(rules) }),
     ...(values["output_type"] === undefined ? {} : { outputTypes: parseOutputTypes(values["output_type"]) }),
     ...(values["soc_version"] === undefined ? {} : { socVersion: values["soc_version"] }),

@@ -26,8 +26,13 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "log", value: "<level>", doc: "debug, info, warning, error or null (default)", choices: ["debug", "info", "warning", "error", "null"] },
   { name: "enable_fusion", value: "<bool>", doc: "false builds without fusion", choices: ["true", "false"] },
   { name: "fusion_switch_file", value: "<file>", doc: "turns named fusions on or off" },
+  { name: "optimization_switch", value: "<switches>", doc: '"NameA:on;NameB:off"; beats --oo_level and --fusion_switch_file' },
+  { name: "oo_level", value: "<level>", doc: "O3 (default) fuses, O1 does not, but for what --optimization_switch names", choices: ["O1", "O3"] },
+  { name: "only_rule", value: "<rule>", doc: "of all rules only this one; regions are not touched" },
+  { name: "max_rewrites", value: "<number>", doc: "at most so many rewrites, to find by halving the one that changes a result" },
+  { name: "precision_mode", value: "<mode>", doc: "must_keep_origin_dtype: nothing but exact and reassociating rules", choices: ["must_keep_origin_dtype"] },
   { name: "fusion_rules", value: "<file>", doc: "custom fusion rules, JSON" },
-  { name: "allow_approximate", value: "<bool>", doc: "allows rewrites that are right only for finite values, or approximate", choices: ["true", "false"] },
+  { name: "allow_approximate", value: "[rules]", doc: "allows rewrites that are right only for finite values, or approximate: true, or names of rules" },
   { name: "freeze_initializers", value: "<bool>", doc: "makes initializers that are inputs too constant", choices: ["true", "false"] },
   { name: "out_nodes", value: "<names>", doc: '"node:0;value": values to give as outputs' },
   { name: "output_type", value: "<types>", doc: 'FP32, FP16, UINT8, INT8 …, or "y:FP16;z:UINT8": casts outputs' },
@@ -49,8 +54,7 @@ export const atcOptions: readonly OptionSpec[] = [
 
 /** Options that a later release brings. */
 export const plannedOptions: readonly string[] = [
-  "optimization_switch", "oo_level", "oo_constant_folding", "oo_dead_code_elimination", "precision_mode", "precision_mode_v2",
-  "modify_mixlist", "dump_mode",
+  "oo_constant_folding", "oo_dead_code_elimination", "precision_mode_v2", "modify_mixlist", "dump_mode",
 ];
 export const plannedModes: readonly string[] = ["1", "6"];
 /** Environment variables that a later release heeds. */

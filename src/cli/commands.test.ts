@@ -1,43 +1,21 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { chain, convBnRelu } from "../../test/support/article-models.ts";
+import { commandLines } from "../../test/support/command-line.ts";
 import { modelBytes, type ModelSpec } from "../../test/support/model-spec.ts";
 import { readArtifact } from "../artifact/artifact.ts";
 import { readModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
-import { atc } from "./atc-command.ts";
 import { atcOptions, plannedOptions, refusedOptions } from "./atc-options.ts";
 import { writeNpy } from "./npy.ts";
-import { onnxfuse } from "./onnxfuse-command.ts";
 
-let folder: string;
-let before: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "onnxfuse-cli-"));
-  before = process.cwd();
-  process.chdir(folder);
-});
-afterEach(() => {
-  process.chdir(before);
-  rmSync(folder, { recursive: true, force: true });
-});
-
-interface Done { readonly code: number; readonly out: string; readonly error: string }
-async function call(command: (console: { out(l: string): void; error(l: string): void }) => Promise<number>): Promise<Done> {
-  const out: string[] = [], error: string[] = [];
-  const code = await command({ out: (l) => out.push(l), error: (l) => error.push(l) });
-  return { code, out: out.join("\n"), error: error.join("\n") };
-}
-const runAtc = (line: string, environment: Record<string, string> = {}): Promise<Done> => call((c) => atc(line.split(" ").filter((w) => w !== ""), environment, c));
-const run = (line: string): Promise<Done> => call((c) => onnxfuse(line.split(" ").filter((w) => w !== ""), c));
+const { runAtc, run, write, folder } = commandLines();
 
 const small: ModelSpec = {
   opset: 13, inputs: { x: { dtype: "float32", dims: ["N", 4] } }, outputs: { y: { dtype: "float32", dims: ["N", 4] } }, initializers: {},
   nodes: [{ type: "Exp", name: "e", inputs: ["x"], outputs: ["t"] }, { type: "Relu", name: "r", inputs: ["t"], outputs: ["y"] }],
 };
-const write = (name: string, spec: ModelSpec): void => writeFileSync(join(folder, name), modelBytes(spec));
 
 describe("atc", () => {
   it("compiles, with GE's console lines and fusion_result.json", async () => {
@@ -49,13 +27,13 @@ describe("atc", () => {
       "[GE] After optimization: 1 nodes", "[GE] Fused 1 nodes", "[GE] Fusion details:", "[GE]   ElementWise: 1 times", "ATC run success, welcome to the next use.",
     ]);
     expect(JSON.parse(readFileSync("fusion_result.json", "utf8"))).toEqual({ session_and_graph_id_0_0: { graph_fusion: {}, ub_fusion: { FusedElementwise: { match_times: "1", effect_times: "1", repository_hit_times: "0" } } } });
-    expect(readdirSync(folder).sort()).toEqual(["fusion_result.json", "m.om", "m.onnx"]);
+    expect(readdirSync(folder()).sort()).toEqual(["fusion_result.json", "m.om", "m.onnx"]);
     expect((await runAtc("--model m.onnx --output quiet --export_compile_stat=0")).out.split("\n")).toHaveLength(2);
   });
   it("records options without paths, and gives the same bytes under any output name", async () => {
     write("m.onnx", small);
     await runAtc("--model=m.onnx --output=a --log=info --input_shape=x:2,4");
-    await runAtc(`--model=${join(folder, "m.onnx")} --output=sub/b --input_shape=x:2,4`);
+    await runAtc(`--model=${join(folder(), "m.onnx")} --output=sub/b --input_shape=x:2,4`);
     expect(readFileSync("a.om")).toEqual(readFileSync("sub/b.om"));
     const { manifest } = readArtifact(readFileSync("a.om"));
     expect(manifest.options).toEqual({ inputShapes: { x: [2, 4] }, target: "wasm" });

@@ -2,24 +2,26 @@
 import type { CompileOptions } from "../api/index.ts";
 import type { CommandLine } from "./commands/command.ts";
 import { parseDims } from "./dims.ts";
-import { readText } from "./files.ts";
 import { readRulesFile } from "./fusion-rules.ts";
-import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./fusion-switch-file.ts";
+import { fusionSwitchesOf } from "./fusion-switches.ts";
 import { parseInputShapes } from "./input-shapes.ts";
 
 export function compileOptionsOf(line: CommandLine): CompileOptions {
-  const switches = line.value("fusion-switches"), rules = line.value("fusion-rules");
-  const fromFile = switches === undefined ? {} : parseSwitchFile(readText(switches, "the switch file"), switches);
-  const disabled = { named: Object.fromEntries(line.values("disable").map((name): [string, boolean] => [name, false])) };
+  const rules = line.value("fusion-rules");
+  const fuel = line.value("max-rewrites");
   return {
     inputShapes: parseInputShapes(line.values("shape").join(";"), "shape"),
     dims: parseDims(line.values("dim")),
     enableFusion: !line.has("no-fusion"),
     freezeInitializers: line.has("freeze-initializers"),
-    allowApproximate: line.has("allow-approximate"),
+    allowApproximate: line.has("allow-approximate") || line.values("approximate"),
+    ...(fuel === undefined ? {} : { fuel: line.count("max-rewrites", 0, 0) }),
     ...(line.values("keep-dtype").length ? { keepDtype: line.values("keep-dtype") } : {}),
     winograd: !line.has("no-winograd"),
-    fusionSwitches: joinSwitches(joinSwitches(fromFile, switchesFromEnvironment(process.env)), disabled),
+    fusionSwitches: fusionSwitchesOf({
+      file: line.value("fusion-switches"), environment: process.env, onlyRule: line.value("only-rule"),
+      inline: [...line.values("disable").map((name) => `${name}:off`), ...line.values("enable").map((name) => `${name}:on`)].join(";"),
+    }),
     ...(rules === undefined ? {} : { customRules: readRulesFile(rules) }),
   };
 }

@@ -10,6 +10,7 @@ import { countNodes, Ledger } from "../passes/ledger.ts";
 import { simplify } from "../passes/simplify.ts";
 import { attentionBlock } from "../schedule/attention.ts";
 import { rules as builtInRules } from "../rules/index.ts";
+import { approximated, approximations } from "./approximations.ts";
 import { findChains, nameChains, type ChainSite } from "./chains.ts";
 import { countAdded, countSteps, countWork, type CountedWork } from "./counts.ts";
 import { readCustomRules, type ChainRule, type GraphRule } from "./custom-rules.ts";
@@ -57,7 +58,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     model: model.info.name,
     nodes: { original: model.info.originalNodes, compiled },
     counts: countWork({ ...workBefore(model), sites: fused.sites, regions, compiled, added: countAdded(program), typeOf }),
-    sites: fused.sites, traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
+    sites: fused.sites, switches: fused.switches, approximations: approximated(fused.sites), traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
     code: { simd: code.code.length, relaxation: relaxation.length },
     hostOperators: hosts.map((h) => ({ op: h.op, nodes: h.origin.nodes })),
@@ -76,7 +77,7 @@ export function workBefore(model: Prepared): Pick<CountedWork, "originalNodes" |
   return { originalNodes: model.info.originalNodes, nodesRead: model.nodesRead, constants, ledger: model.ledger.entries };
 }
 
-interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"] }
+interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"]; readonly switches: Report["switches"] }
 
 /** Reads, simplifies and fuses. `symbolic` as for `simplify`. */
 export function fuseModel(source: ModelSource, options: CompileOptions, symbolic: boolean): FusedModel {
@@ -86,6 +87,7 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
   const graphRules = custom.filter((r): r is GraphRule => r.kind === "graph").map(graphRuleOf);
   const rules = [...graphRules, ...builtInRules];
   const switches = new Switches(options.fusionSwitches ?? {});
+  const foreign = switches.check(rules, operators, custom.flatMap((r) => (r.kind === "chain" ? [r.name, r.outputOp] : [r.name])));
   let nodeTypes: ReadonlyMap<string, string> = new Map();
   const read = (): Prepared => {
     const model = readModel(source, operators, {
@@ -103,7 +105,7 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     return { ...model, ledger, nodesRead, chains, traffic: snapshotTraffic(model.graph) };
   };
   const fused = fuse(read, (m) => simplify(m.graph, m.ledger, { symbolic }), {
-    rules, switches, fusion, allowApproximate: options.allowApproximate ?? false,
+    rules, switches, fusion, mayApproximate: approximations(options, rules),
     ...(options.fuel === undefined ? {} : { fuel: options.fuel }), skip: options.skip ?? [], keepDtype: options.keepDtype ?? [], typeOf: (n) => nodeTypes.get(n),
   });
   options.onStage?.({ name: "rewritten", graph: fused.graph.graph });
@@ -111,10 +113,11 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
   const named = nameChains(fused.graph.chains, fused.regions, fused.sites);
   const strangers = new KeptDtypes(options.keepDtype ?? [], (n) => nodeTypes.get(n)).unmatched(nodeTypes.keys());
   const warnings = [
-    ...switches.unmatched(rules).map((name) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` })),
+    ...foreign,
+    ...switches.effects.filter((e) => e.sites.length === 0 && !foreign.some((w) => w.message.includes(`'${e.name}'`))).map(({ name }) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` })),
     ...strangers.map((name) => ({ code: "OF4013", message: `keep_dtype names '${name}', which the model does not have` })),
   ];
-  return { ...fused, ...named, warnings };
+  return { ...fused, ...named, warnings, switches: switches.effects };
 }
 
 /** Agreements that the sizes of inputs decide: the runtime checks them before it runs. */

@@ -18,7 +18,8 @@ export interface FuseOptions {
   readonly switches: Switches;
   /** False: no rules, and every node its own region. */
   readonly fusion: boolean;
-  readonly allowApproximate: boolean;
+  /** Rules that approximate and yet may fire. */
+  readonly mayApproximate: (rule: Rule) => boolean;
   readonly fuel?: number;
   readonly skip: readonly SkippedRewrite[];
   /** Nodes whose results keep their element type, as `KeptDtypes` takes them. */
@@ -46,7 +47,7 @@ export function fuse<G extends { readonly graph: Graph }>(read: () => G, settle:
       isEnabled: (_, nodes) => kept.region(nodes) ?? !nodes.some((n) => n.origins.some((o) => forbidden.has(o))),
     });
     const before = forbidden.size;
-    for (const s of sites) if (s.outcome === "fired" && !options.switches.kind(s.name)) for (const n of s.nodes) forbidden.set(n, s.name);
+    for (const s of sites) if (s.outcome === "fired" && !options.switches.kind(s.name, s.at)) for (const n of s.nodes) forbidden.set(n, s.name);
     if (forbidden.size === before) return { graph: g, regions, sites: distinct(withoutMoot([...ruleSites, ...sites])) };
   }
 }
@@ -58,13 +59,13 @@ function distinct(sites: readonly Site[]): readonly Site[] {
 
 function rewrite(graph: Graph, forbidden: ReadonlyMap<string, string>, kept: KeptDtypes, options: FuseOptions): readonly Site[] {
   return applyRules(graph, options.rules, {
-    allowApproximate: options.allowApproximate,
+    allowApproximate: options.mayApproximate,
     ...(options.fuel === undefined ? {} : { fuel: options.fuel }),
     isEnabled: (rule, site) => {
       const kind = site.origins.map((o) => forbidden.get(o)).find((k) => k !== undefined);
       if (kind !== undefined) return refuse("switched-off", `regions of kind ${kind} are switched off`, `switch ${kind} on`);
       if (options.skip.some((s) => s.rule === rule.name && s.at === site.root.name)) return refuse("verification-failed", "it changed the results on generated inputs", "report the model");
-      return kept.rule(rule, site) ?? options.switches.rule(rule);
+      return kept.rule(rule, site) ?? options.switches.rule(rule, site.root.name);
     },
   }).sites;
 }

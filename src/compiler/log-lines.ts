@@ -27,10 +27,17 @@ export function summaryLines(report: Report): string[] {
     `[GE] Fused ${original - compiled} nodes`,
     "[GE] Fusion details:",
     ...report.counts.details.map((d) => `[GE]   ${d.label}: ${d.times} times`),
+    ...report.switches.filter((s) => s.sites.length).map((s) => `[GE] Fusion switch ${s.name}:${s.on ? "on" : "off"} decided ${s.sites.length} sites`),
+    ...approximationLines(report),
   ];
 }
 
 /** Refused sites, for `--log=debug`. */
 export function refusalLines(report: Report): string[] {
   return report.sites.filter((s) => s.outcome === "refused").map((s) => `[GE] Not fused: ${s.name} at ${s.at} [${s.code ?? ""}]: ${s.reason ?? ""}${s.remedy === undefined ? "" : `; ${s.remedy}`}`);
+}
+
+/** Rules that approximate and were allowed to. */
+function approximationLines({ approximations }: Report): string[] {
+  return approximations.map(({ rule, times }) => `[GE] Approximation: ${rule}, ${times} times`);
 }

@@ -5,6 +5,7 @@ import { writeModel, writeModelWithExternalData } from "../onnx/write.ts";
 import type { ModelSource } from "../onnx/read.ts";
 import type { Region } from "../graph/region.ts";
 import { countWork } from "./counts.ts";
+import { approximated } from "./approximations.ts";
 import { fuseModel, workBefore } from "./compile.ts";
 import type { CompileOptions } from "./options.ts";
 import type { Report } from "./report.ts";
@@ -26,14 +27,14 @@ export interface Optimised {
 
 /** Optimises a model into portable ONNX. Fails as `compileModel` does, and with OF2080 where its opset cannot say the result. */
 export function optimiseModel(source: ModelSource, options: OptimiseOptions = {}): Optimised {
-  const { graph: model, regions, sites, warnings } = fuseModel(source, options, false);
+  const { graph: model, regions, sites, warnings, switches } = fuseModel(source, options, false);
   const typeOf = (node: string): string | undefined => model.info.nodeTypes.get(node);
   const compiled = countRegions(regions);
   const original = model.info.originalNodes;
   const report: Report = {
     model: model.info.name, nodes: { original, compiled },
     counts: countWork({ ...workBefore(model), compiled, added: 0, sites, regions, typeOf }),
-    sites, traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, hostOperators: [],
+    sites, switches, approximations: approximated(sites), traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, hostOperators: [],
     warnings: [...model.info.warnings, ...warnings],
   };
   return { ...written(model, regions, options), report, typeOf };

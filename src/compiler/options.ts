@@ -17,8 +17,10 @@ export interface CompileOptions {
   readonly fusionSwitches?: FusionSwitches;
   /** Custom rules as JSON text or value: the linear form or GE's graph form. */
   readonly customRules?: unknown;
-  /** Allows rewrites that are right only for finite values, or approximate. Default false. */
-  readonly allowApproximate?: boolean;
+  /** Allows rewrites that are right only for finite values, or approximate: all, or the rules named. Default false. */
+  readonly allowApproximate?: boolean | readonly string[];
+  /** `must_keep_origin_dtype`: nothing but exact and reassociating rewrites, whatever `allowApproximate` says elsewhere. */
+  readonly precisionMode?: "must_keep_origin_dtype";
   /** Nodes whose 16-bit float results are rounded to their type also inside fusions: original names, or `OpType::Conv`. */
   readonly keepDtype?: readonly string[];
   /** Lets storages share memory when they are not in use together. Default true. */
@@ -50,7 +52,8 @@ export interface SkippedRewrite { readonly rule: string; readonly at: string }
 export function normalOptions(options: CompileOptions): Record<string, unknown> {
   const out: Record<string, unknown> = {};
   const sorted = (record: Readonly<Record<string, unknown>>): Record<string, unknown> => Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
-  if (options.allowApproximate) out["allowApproximate"] = true;
+  const { allowApproximate: loose = false } = options;
+  if (loose === true || (loose !== false && loose.length)) out["allowApproximate"] = loose === true ? true : [...loose].sort();
   if (options.customRules !== undefined) out["customRules"] = typeof options.customRules === "string" ? JSON.parse(options.customRules) : options.customRules;
   if (options.dims && Object.keys(options.dims).length) out["dims"] = sorted(options.dims);
   if (options.enableFusion === false) out["enableFusion"] = false;
@@ -63,6 +66,7 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (options.keepDtype?.length) out["keepDtype"] = [...options.keepDtype].sort();
   if (options.outputs) out["outputs"] = options.outputs;
   if (options.outputTypes) out["outputTypes"] = typeof options.outputTypes === "string" ? options.outputTypes : sorted(options.outputTypes);
+  if (options.precisionMode) out["precisionMode"] = options.precisionMode;
   if (options.reuseMemory === false) out["reuseMemory"] = false;
   if (options.skip?.length) out["skip"] = options.skip;
   if (options.socVersion !== undefined) out["socVersion"] = options.socVersion;

@@ -1,6 +1,7 @@
 /** What a compilation did: node counts that sum exactly, the record of every candidate site, traffic, memory. */
 import type { DimJson } from "../core/dim-json.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
+import type { SwitchEffect } from "./switches.ts";
 import type { Site } from "../rewrite/site.ts";
 
 export interface Report {
@@ -10,6 +11,10 @@ export interface Report {
   readonly counts: Counts;
   /** One record per candidate site of rules and regions. */
   readonly sites: readonly Site[];
+  /** Rules that approximate and fired, since that was allowed. */
+  readonly approximations: readonly { readonly rule: string; readonly times: number }[];
+  /** What each fusion switch decided. */
+  readonly switches: readonly SwitchEffect[];
   readonly traffic: readonly RegionTraffic[];
   /** Tile sizes of attention kernels, by the original nodes they compute. */
   readonly attention: readonly { readonly nodes: readonly string[]; readonly queries: number; readonly keys: number }[];

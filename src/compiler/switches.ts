@@ -3,7 +3,10 @@
  * pass, a region by its kind; spelling is compared without case, separators and a closing "Fusion" or "Pass", so that
  * `CONV_BN_RELU`, `ConvBNReLU` and `ConvBNReLUFusionPass` are one switch.
  */
+import { DiagnosticError, nearestName, type Diagnostic } from "../core/diagnostic.ts";
+import type { OpDef } from "../graph/op.ts";
 import type { Rule } from "../rewrite/rule.ts";
+import { foreignGePasses, gePassKinds } from "./ge-passes.ts";
 
 export interface FusionSwitches {
   /** What holds for rules that are not named. Default on. */
@@ -14,52 +17,78 @@ export interface FusionSwitches {
   readonly named?: Readonly<Record<string, boolean>>;
 }
 
-/** GE's passes that fuse regions, and the kinds of ours they stand for. */
-const gePassKinds: Readonly<Record<string, readonly string[]>> = {
-  TbeEltwiseFusionPass: ["FusedElementwise"],
-  AutomaticUbFusion: ["FusedElementwise"],
-  MatMulBiasAddFusionPass: ["MatMulAdd"],
-  ATbeMatmulElemwiseFusionPass: ["MatMulRelu", "MatMulAddRelu"],
-};
+/** What a named switch did. */
+export interface SwitchEffect {
+  /** As it was spelled. */
+  readonly name: string;
+  readonly on: boolean;
+  /** Roots of the sites that it decided. */
+  readonly sites: readonly string[];
+}
 
 const canonical = (name: string): string => name.replace(/[^A-Za-z0-9]/g, "").toUpperCase().replace(/(FUSION)?(PASS)?$/, "");
 
 export class Switches {
   readonly #options: FusionSwitches;
-  readonly #named = new Map<string, boolean>();
-  readonly #spelling = new Map<string, string>();
-  readonly #met = new Set<string>();
+  readonly #named = new Map<string, { readonly on: boolean; readonly name: string; readonly sites: Set<string> }>();
 
   constructor(options: FusionSwitches) {
     this.#options = options;
-    for (const [name, on] of Object.entries(options.named ?? {})) {
-      for (const target of gePassKinds[name] ?? [name]) {
-        this.#named.set(canonical(target), on);
-        this.#spelling.set(canonical(target), name);
-      }
+    for (const [name, on] of Object.entries(options.named ?? {}))
+      for (const target of gePassKinds[name] ?? [name]) this.#named.set(canonical(target), { on, name, sites: new Set() });
+  }
+
+  /** Whether a rule may fire at the site with this root. */
+  rule(rule: Rule, at: string): boolean { return this.#find(at, rule.name, rule.gePass) ?? this.#options.allRules ?? true; }
+  /** Whether a region of this kind may stand at the site with this root. */
+  kind(kind: string, at: string): boolean { return this.#find(at, kind) ?? this.#options.allRegions ?? true; }
+
+  get effects(): readonly SwitchEffect[] {
+    const byName = new Map<string, { on: boolean; sites: Set<string> }>();
+    for (const { name, on, sites } of this.#named.values()) {
+      const known = byName.get(name) ?? { on, sites: new Set<string>() };
+      for (const s of sites) known.sites.add(s);
+      byName.set(name, known);
     }
+    return [...byName].map(([name, { on, sites }]) => ({ name, on, sites: [...sites].sort() }));
   }
 
-  /** Whether any region kind is switched off. */
-  get restrictsRegions(): boolean { return this.#options.allRegions === false || [...this.#named.values()].some((on) => !on); }
-
-  rule(rule: Rule): boolean { return this.#find(rule.name, rule.gePass) ?? this.#options.allRules ?? true; }
-  kind(kind: string): boolean { return this.#find(kind) ?? this.#options.allRegions ?? true; }
-
-  /** Names that no rule and no candidate region has had. */
-  unmatched(rules: readonly Rule[]): string[] {
-    for (const rule of rules) this.rule(rule);
-    return [...new Set([...this.#spelling].filter(([key]) => !this.#met.has(key)).map(([, name]) => name))];
+  /**
+   * Warnings for switches that GE has and onnxfuse has not. Fails with OF4011, the nearest name in the hint, for names
+   * that are neither a rule, nor a pass of GE, nor made of operator names as kinds of region are. `own` are names of
+   * custom rules and what they make.
+   */
+  check(rules: readonly Rule[], operators: readonly OpDef[], own: readonly string[]): readonly Diagnostic[] {
+    const passes = rules.flatMap((r) => r.gePass ?? []);
+    const known = new Set([...rules.map((r) => r.name), ...passes, ...own].map(canonical));
+    const words = [...new Set([...operators.map((op) => op.type), "BN", "Fused", "Elementwise"].map(canonical))];
+    const foreign = new Set(foreignGePasses.map(canonical));
+    const wrong: Diagnostic[] = [], warnings: Diagnostic[] = [];
+    for (const [key, { name }] of this.#named) {
+      if (known.has(key)) continue;
+      if (foreign.has(key)) { warnings.push({ code: "OF4015", message: `GE's pass '${name}' has no counterpart here; its switch does nothing` }); continue; }
+      if (isMadeOf(key, words)) continue;
+      const near = nearestName(name, [...rules.map((r) => r.name), ...passes, ...own, ...Object.keys(gePassKinds), ...foreignGePasses, "ConvBNReLU", "MatMulAddRelu", "FlashAttention", "FusedElementwise"]);
+      wrong.push({ code: "OF4011", message: `there is no fusion '${name}'`, place: { field: name }, hint: near === undefined ? "name a rule, a pass of GE or a kind of region; docs/fusions.md lists them" : `did you mean '${near}'?` });
+    }
+    if (wrong.length) throw new DiagnosticError(wrong);
+    return warnings;
   }
 
-  #find(...names: readonly (string | undefined)[]): boolean | undefined {
+  #find(at: string, ...names: readonly (string | undefined)[]): boolean | undefined {
     for (const name of names) {
-      if (name === undefined) continue;
-      const key = canonical(name), on = this.#named.get(key);
-      if (on === undefined) continue;
-      this.#met.add(key);
-      return on;
+      const found = name === undefined ? undefined : this.#named.get(canonical(name));
+      if (!found) continue;
+      found.sites.add(at);
+      return found.on;
     }
     return undefined;
   }
+}
+
+/** Whether `text` is some of the words in a row. */
+function isMadeOf(text: string, words: readonly string[]): boolean {
+  const reached = new Set([0]);
+  for (let i = 0; i < text.length; i++) if (reached.has(i)) for (const w of words) if (text.startsWith(w, i)) reached.add(i + w.length);
+  return text.length > 0 && reached.has(text.length);
 }

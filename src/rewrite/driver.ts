@@ -27,8 +27,8 @@ export interface RuleSite {
 export interface ApplyOptions {
   /** Whether a rule may fire at a site; `true`, or why not. Default: always. */
   readonly isEnabled?: (rule: Rule, site: RuleSite) => Verdict | boolean;
-  /** Whether rules that approximate may fire. Default false. */
-  readonly allowApproximate?: boolean;
+  /** Whether rules that approximate may fire, or which of them. Default false. */
+  readonly allowApproximate?: boolean | ((rule: Rule) => boolean);
   /** At most so many rewrites. Default: no bound. */
   readonly fuel?: number;
   /** Called after every rewrite; throws when the graph is broken. */
@@ -114,11 +114,16 @@ class Driver {
       const verdict = guard(match.bindings, site.root);
       if (verdict !== true) return verdict;
     }
-    if (rule.numerics.kind === "approximates" && !this.#options.allowApproximate)
+    if (rule.numerics.kind === "approximates" && !this.#mayApproximate(rule))
       return refuse("approximate", rule.numerics.why, "allow it with --allow_approximate");
     const enabled = this.#options.isEnabled?.(rule, site) ?? true;
     if (isRefusal(enabled)) return enabled;
     return enabled ? undefined : refuse("switched-off", `the rule ${rule.name} is switched off here`, `switch ${rule.name} on`);
+  }
+
+  #mayApproximate(rule: Rule): boolean {
+    const { allowApproximate: allowed = false } = this.#options;
+    return typeof allowed === "boolean" ? allowed : allowed(rule);
   }
 
   /** Carries out a rewrite. Returns the values around which the graph has changed, or why nothing was done. */

@@ -41,8 +41,12 @@ export const modelOptions: readonly CommandOption[] = [
   { flags: "fusion-rules <file>", doc: "custom fusion rules, JSON" },
   { flags: "fusion-switches <file>", doc: "turns named fusions on or off" },
   { flags: "disable <fusion...>", doc: "turn one fusion off, by rule, GE pass or region kind" },
+  { flags: "enable <fusion...>", doc: "turn one fusion on that a switch file turns off" },
+  { flags: "only-rule <rule>", doc: "of all rules only this one" },
+  { flags: "max-rewrites <number>", doc: "at most so many rewrites, to find by halving the one that changes a result" },
   { flags: "freeze-initializers", doc: "make initializers that are inputs too constant" },
   { flags: "no-winograd", doc: "compute 3x3 convolutions directly: slower, with a tenth of the rounding error" },
   { flags: "keep-dtype <node...>", doc: "nodes, or OpType::Type, whose 16-bit float results are rounded also inside fusions" },
   { flags: "allow-approximate", doc: "allow rewrites that are right only for finite values, or approximate" },
+  { flags: "approximate <rule...>", doc: "allow these of the rules that approximate" },
 ];
