@@ -114,7 +114,8 @@ function checkManifest(m: Manifest, sections: readonly Section[], weightBytes: n
   const step = (s: StepJson): void => {
     if ("host" in s) { [...s.inputs, ...s.outputs].forEach(buffer); for (const a of Object.values(s.attributes)) if (typeof a === "object" && "tensor" in a) data(a.tensor); }
     else if ("if" in s) { if (typeof s.if === "number") buffer(s.if); s.then.forEach(step); s.else.forEach(step); }
-    else if ("loop" in s) { [s.count, s.condition, s.iteration, ...s.carry.flat()].forEach(buffer); s.loop.forEach(step); }
+    else if ("loop" in s) { [typeof s.count === "number" ? s.count : null, s.condition, s.next, s.iteration, ...s.carry.flat(), ...s.stack.flat()].forEach(buffer); s.loop.forEach(step); }
+    else if ("move" in s) s.move.flat().forEach(buffer);
     else if (!("run" in s && Array.isArray(s.calls))) inconsistent("it has a step of no known kind");
   };
   m.steps.forEach(step);

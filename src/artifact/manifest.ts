@@ -104,7 +104,20 @@ export type StepJson =
   | { readonly host: string; readonly domain: string; readonly attributes: Readonly<Record<string, AttributeValueJson>>; readonly inputs: readonly (number | null)[]; readonly outputs: readonly (number | null)[]; readonly label: string }
   /** A buffer index, or a predicate over sizes that is true when not 0. */
   | { readonly if: number | { readonly predicate: DimJson }; readonly then: readonly StepJson[]; readonly else: readonly StepJson[] }
-  | { readonly loop: readonly StepJson[]; readonly count: number | null; readonly condition: number | null; readonly iteration: number; readonly carry: readonly (readonly [from: number, to: number])[] };
+  /** Hands values on, all at once; sizes that have no value yet are those of what comes. */
+  | { readonly move: readonly (readonly [from: number, to: number])[] }
+  | LoopJson;
+
+/** A loop as `LoopStep` of the kernel language says it; null stands for what is absent. */
+export interface LoopJson {
+  readonly loop: readonly StepJson[];
+  readonly count: number | { readonly size: DimJson } | null;
+  readonly condition: number | null;
+  readonly next: number | null;
+  readonly iteration: number | null;
+  readonly carry: readonly (readonly [initial: number, input: number, next: number, result: number | null])[];
+  readonly stack: readonly (readonly [from: number, to: number])[];
+}
 
 /** Elements in the weights section, row-major; with `fill`, one element that stands for all. */
 export interface DataJson {

@@ -1,6 +1,7 @@
 /** Program-wide application of kernel passes. */
 import { dimMul, dimProduct } from "../core/dim.ts";
 import { byteSize } from "../core/dtype.ts";
+import { mapNested } from "../kernel/accesses.ts";
 import { rowMajor, type Kernel } from "../kernel/kernel.ts";
 import type { Program, Step } from "../kernel/program.ts";
 import { allSteps } from "../kernel/segments.ts";
@@ -15,14 +16,7 @@ export function mapKernels(program: Program, change: (kernel: Kernel) => Kernel)
     done.set(kernel, fresh);
     return fresh;
   };
-  const step = (s: Step): Step => {
-    switch (s.kind) {
-      case "call": return { ...s, kernel: changed(s.kernel) };
-      case "host": return s;
-      case "if": return { ...s, then: s.then.map(step), else: s.else.map(step) };
-      case "loop": return { ...s, body: s.body.map(step) };
-    }
-  };
+  const step = (s: Step): Step => (s.kind === "call" ? { ...s, kernel: changed(s.kernel) } : mapNested(s, step));
   return { ...program, steps: program.steps.map(step) };
 }
 

@@ -125,14 +125,21 @@ function stepOf(step: SegmentedStep, buffers: BufferTable, section: WeightsSecti
       attributes: Object.fromEntries(Object.entries(step.attributes).map(([k, v]) => [k, attributeOf(v, section)])),
       inputs: step.inputs.map(number), outputs: step.outputs.map(number),
     };
+    case "move": return { move: step.moves.map((m) => [buffers.number(m.from), buffers.number(m.to)] as const) };
     case "if": {
       const { condition } = step.step;
       const branch = (list: readonly SegmentedStep[]): StepJson[] => list.map((s) => stepOf(s, buffers, section));
       return { if: "predicate" in condition ? { predicate: dimToJson(condition.predicate) } : buffers.number(condition), then: branch(step.then), else: branch(step.else) };
     }
     case "loop": {
-      const { count, condition, iteration, carry } = step.step;
-      return { loop: step.body.map((s) => stepOf(s, buffers, section)), count: number(count), condition: number(condition), iteration: buffers.number(iteration), carry: carry.map((c) => [buffers.number(c.from), buffers.number(c.to)] as const) };
+      const { count, condition, next, iteration, carry, stack } = step.step;
+      return {
+        loop: step.body.map((s) => stepOf(s, buffers, section)),
+        count: count && "size" in count ? { size: dimToJson(count.size) } : number(count),
+        condition: number(condition), next: number(next), iteration: number(iteration),
+        carry: carry.map((c) => [buffers.number(c.initial), buffers.number(c.input), buffers.number(c.next), number(c.result)] as const),
+        stack: stack.map((s) => [buffers.number(s.from), buffers.number(s.to)] as const),
+      };
     }
   }
 }

@@ -3,12 +3,12 @@
  * memory of its own, filled with NaN bits at the start, so that a read before a write shows.
  */
 import { invariant, present } from "../core/assert.ts";
-import { evaluateDim, isSymbolic, type Dim } from "../core/dim.ts";
+import { evaluateDim, isSymbolic, symbolsOf, type Dim } from "../core/dim.ts";
 import { byteSize, viewBytes } from "../core/dtype.ts";
 import { bytesOf, rowMajorStrides, sizeOf, type Tensor } from "../core/tensor.ts";
 import type { Buffer } from "./expr.ts";
 import { interpret, type BufferPlace } from "./interpret.ts";
-import type { Program, Step, Storage } from "./program.ts";
+import type { LoopStep, Program, Step, Storage } from "./program.ts";
 
 export interface InterpretOptions {
   /** Runs a host step; returns the results in the order of `step.outputs`. */
@@ -104,12 +104,7 @@ class ProgramRun {
       }
       case "host": {
         const results = present(this.#options.host, "a way to run host steps")(step, step.inputs.map((b) => b && this.read(b)));
-        step.outputs.forEach((buffer, i) => {
-          const tensor = results[i];
-          if (!buffer || !tensor) return;
-          this.#bind(buffer, tensor);
-          this.write(buffer, tensor);
-        });
+        step.outputs.forEach((buffer, i) => { if (buffer) this.#put(buffer, present(results[i], `result ${i}`)); });
         return;
       }
       case "if": {
@@ -118,8 +113,47 @@ class ProgramRun {
         this.steps(Number(taken) !== 0 ? step.then : step.else);
         return;
       }
-      case "loop": return invariant(false, "loops are not interpreted") as never;
+      case "move": {
+        const values = step.moves.map((m) => this.read(m.from));
+        step.moves.forEach((m, i) => this.#put(m.to, present(values[i], m.from.name)));
+        return;
+      }
+      case "loop": return this.#loop(step);
     }
+  }
+  #loop({ count, condition, next, iteration, body, carry, stack }: LoopStep): void {
+    const holds = (b: Buffer | undefined): boolean => b === undefined || Number(this.read(b).data[0]) !== 0;
+    const trips = count === undefined ? Infinity : "size" in count ? this.#dim(count.size) : Number(this.read(count).data[0]);
+    let carried = carry.map((c) => this.read(c.initial));
+    const slices = stack.map((): Tensor[] => []);
+    const around = new Map(this.#sizes);
+    for (let i = 0, going = holds(condition); going && i < trips; i++) {
+      if (iteration) this.write(iteration, { dtype: "int64", dims: [], data: BigInt64Array.of(BigInt(i)) });
+      carry.forEach((c, n) => this.#put(c.input, present(carried[n], c.input.name)));
+      this.steps(body);
+      going = holds(next);
+      carried = carry.map((c) => this.read(c.next));
+      stack.forEach((s, n) => slices[n]?.push(this.read(s.from)));
+      this.#forget(around);
+    }
+    carry.forEach((c, n) => c.result && this.#put(c.result, present(carried[n], c.input.name)));
+    stack.forEach((s, n) => {
+      const list = slices[n] ?? [];
+      const dims = list[0]?.dims ?? s.to.shape.slice(1).map((d) => (this.#knows(d) ? this.#dim(d) : 0));
+      const bytes = new Uint8Array(list.length * sizeOf(dims) * byteSize(s.to.dtype));
+      list.forEach((t, k) => bytes.set(bytesOf(t), k * bytesOf(t).length));
+      this.#put(s.to, { dtype: s.to.dtype, dims: [list.length, ...dims], data: viewBytes(s.to.dtype, bytes) });
+    });
+  }
+  #put(buffer: Buffer, tensor: Tensor): void {
+    this.#bind(buffer, tensor);
+    this.write(buffer, tensor);
+  }
+  #knows(d: Dim): boolean { return [...symbolsOf(d)].every((s) => this.#sizes.has(s)); }
+  /** Takes sizes back that were bound since, and the memory that lay by them. */
+  #forget(around: ReadonlyMap<string, number>): void {
+    for (const name of [...this.#sizes.keys()]) if (!around.has(name)) this.#sizes.delete(name);
+    for (const storage of [...this.#addresses.keys()]) if (!this.#knows(storage.bytes)) this.#addresses.delete(storage);
   }
 }
 

@@ -31,8 +31,33 @@ export type Step =
   | { readonly kind: "host"; readonly domain: string; readonly op: string; readonly attributes: Readonly<Record<string, AttributeJson>>; readonly inputs: readonly (Buffer | undefined)[]; readonly outputs: readonly (Buffer | undefined)[]; readonly origin: StepOrigin }
   /** Runs one branch by a bool scalar buffer, or by a predicate over sizes (non-zero is then). Both branches write the same result buffers. */
   | { readonly kind: "if"; readonly condition: Buffer | { readonly predicate: Dim }; readonly then: readonly Step[]; readonly else: readonly Step[]; readonly origin: StepOrigin }
-  /** Loops are lowered as host control flow: `body` runs while `condition` (bool buffer) holds, at most `count` times. */
-  | { readonly kind: "loop"; readonly count?: Buffer; readonly condition?: Buffer; readonly iteration: Buffer; readonly body: readonly Step[]; readonly carry: readonly { readonly from: Buffer; readonly to: Buffer }[]; readonly origin: StepOrigin };
+  /** Hands values on, all at once: each `to` takes the elements of its `from`, and its sizes, which bind symbols that have no value. */
+  | { readonly kind: "move"; readonly moves: readonly Move[]; readonly origin: StepOrigin }
+  | LoopStep;
+
+export interface Move { readonly from: Buffer; readonly to: Buffer }
+
+/**
+ * Runs `body` at most `count` times (for ever when absent): the first time where `condition` holds, again where `next`
+ * does (both hold when absent). Symbols that an iteration binds have no value any more when it ends, so that the next
+ * one may bind them anew; values carried in memory of one size are copied by the body's own steps instead of `carry`.
+ */
+export interface LoopStep {
+  readonly kind: "loop";
+  readonly count?: Buffer | { readonly size: Dim };
+  readonly condition?: Buffer;
+  readonly next?: Buffer;
+  /** Takes the number of the iteration (int64 scalar) before each. */
+  readonly iteration?: Buffer;
+  readonly body: readonly Step[];
+  readonly carry: readonly Carry[];
+  readonly stack: readonly Stack[];
+  readonly origin: StepOrigin;
+}
+/** `input` is `initial` in the first iteration, the last one's `next` in the others; `result` is what the next would be given. */
+export interface Carry { readonly initial: Buffer; readonly input: Buffer; readonly next: Buffer; readonly result?: Buffer }
+/** `to` is all iterations' `from`, joined along a new first axis; sizes that no iteration tells are 0. */
+export interface Stack { readonly from: Buffer; readonly to: Buffer }
 
 /** Where a step comes from, for reports. */
 export interface StepOrigin {

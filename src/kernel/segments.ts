@@ -2,17 +2,19 @@
  * Segments: the maximal runs of consecutive `call` steps. Each becomes one exported function `run_<index>` of the
  * compiled module; indices count segments in the order of a pre-order walk of the steps (then before else).
  */
-import type { Step } from "./program.ts";
+import { nestedSteps } from "./accesses.ts";
+import type { LoopStep, Step } from "./program.ts";
 
 export type CallStep = Extract<Step, { kind: "call" }>;
 export type HostStep = Extract<Step, { kind: "host" }>;
 export type IfStep = Extract<Step, { kind: "if" }>;
-export type LoopStep = Extract<Step, { kind: "loop" }>;
+export type MoveStep = Extract<Step, { kind: "move" }>;
 
 /** Steps with their calls gathered. */
 export type SegmentedStep =
   | { readonly kind: "segment"; readonly index: number; readonly calls: readonly CallStep[] }
   | HostStep
+  | MoveStep
   | { readonly kind: "if"; readonly step: IfStep; readonly then: readonly SegmentedStep[]; readonly else: readonly SegmentedStep[] }
   | { readonly kind: "loop"; readonly step: LoopStep; readonly body: readonly SegmentedStep[] };
 
@@ -39,7 +41,7 @@ export function segment(steps: readonly Step[]): Segmentation {
         continue;
       }
       open = undefined;
-      if (step.kind === "host") out.push(step);
+      if (step.kind === "host" || step.kind === "move") out.push(step);
       else if (step.kind === "if") out.push({ kind: "if", step, then: walk(step.then), else: walk(step.else) });
       else out.push({ kind: "loop", step, body: walk(step.body) });
     }
@@ -52,7 +54,6 @@ export function segment(steps: readonly Step[]): Segmentation {
 export function* allSteps(steps: readonly Step[]): Generator<Step> {
   for (const step of steps) {
     yield step;
-    if (step.kind === "if") { yield* allSteps(step.then); yield* allSteps(step.else); }
-    else if (step.kind === "loop") yield* allSteps(step.body);
+    for (const nested of nestedSteps(step)) yield* allSteps(nested);
   }
 }

@@ -64,6 +64,12 @@ export class Places {
     return sameLayout(this.layoutOf(value), denseLayout(value.type.shape)) && dimEqual(dimProduct(value.type.shape), dimProduct(root.type.shape));
   }
 
+  /** Lets an input of a body, which has no place yet, be the memory of another value. */
+  lie(input: Value, placement: Placement): void {
+    invariant(!this.#placed.has(input) && this.#shared.fix(input, placement.layout), `${input.name} has a place`);
+    this.#placed.set(input, placement);
+  }
+
   of(value: Value): Placement {
     const known = this.#placed.get(value);
     if (known) return known;
@@ -75,7 +81,7 @@ export class Places {
   #storage(value: Value): Storage {
     const buffer = this.bufferOf(value);
     const stored = value.constant ?? (value.default ? { input: value.name } : undefined);
-    const kind = stored ? "weight" : value.producer ? "arena" : "input";
+    const kind = stored ? "weight" : value.producer || value.graph.parent ? "arena" : "input";
     const storage: Storage = { name: value.name, kind, bytes: storageBytes(buffer) };
     if (stored) {
       invariant(isStatic(buffer.shape), `weight ${value.name} has an unknown size`);

@@ -4,13 +4,12 @@
  * results nothing reads are left out.
  */
 import { invariant, present } from "../core/assert.ts";
-import { fail } from "../core/diagnostic.ts";
-import { shapeEqual } from "../core/dim.ts";
-import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
+import type { Graph, Node, Value } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
 import type { Buffer } from "../kernel/expr.ts";
 import type { AttributeJson, Placement, Program, ProgramInput, ProgramOutput, Step, StepOrigin } from "../kernel/program.ts";
 import { copyKernel } from "./copy.ts";
+import { lowerControl, type ControlContext } from "./control.ts";
 import { liveSteps, usedBuffers } from "./live-steps.ts";
 import { denseLayout, Places, sameLayout, storageBytes } from "./placement.ts";
 import { lowerRegion } from "./region.ts";
@@ -20,10 +19,10 @@ export function lowerProgram(graph: Graph, regions: readonly Region[]): Program 
   return new ProgramLowering(graph, regions).program();
 }
 
-class ProgramLowering {
+class ProgramLowering implements ControlContext {
   readonly #graph: Graph;
   readonly #regions: readonly Region[];
-  readonly #places = new Places();
+  readonly places = new Places();
   /** Buffers that stand for no value: copies and working memory. */
   readonly #extra = new Map<Buffer, Placement>();
   /** Views whose memory could not say them. */
@@ -36,48 +35,53 @@ class ProgramLowering {
   }
 
   program(): Program {
-    for (const region of allRegions(this.#regions)) if (region.execution === "view" && !this.#places.addView(region)) this.#computed.add(region);
-    const inputs = this.#graph.inputs.map((value): ProgramInput => ({ name: value.name, buffer: this.#places.bufferOf(value), ...(value.default ? { default: value.default } : {}) }));
+    for (const region of allRegions(this.#regions)) if (region.execution === "view" && !this.places.addView(region)) this.#computed.add(region);
+    const inputs = this.#graph.inputs.map((value): ProgramInput => ({ name: value.name, buffer: this.places.bufferOf(value), ...(value.default ? { default: value.default } : {}) }));
     const results = this.#graph.outputs.map((value, i) => this.#result(value, i));
-    const steps = [...this.#steps(this.#regions), ...results.flatMap((r) => r.copy)];
+    const steps = [...this.steps(this.#regions), ...results.flatMap((r) => r.copy)];
     const outputs = results.map((r) => r.output);
-    const placements = new Map([...this.#places.placements(), ...this.#extra]);
-    const live = liveSteps(steps, outputs, placements);
+    const placements = new Map([...this.places.placements(), ...this.#extra]);
+    const live = liveSteps(steps, inputs, outputs, placements);
     const used = usedBuffers(live, inputs, outputs);
     const storages = new Set([...used].map((b) => present(placements.get(b), `placement of ${b.name}`).storage));
-    const weights = [...this.#places.weights].filter(([storage]) => storages.has(storage)).map(([, weight]) => weight);
+    const weights = [...this.places.weights].filter(([storage]) => storages.has(storage)).map(([, weight]) => weight);
     for (const w of weights) used.add(w.buffer);
     return { inputs, outputs, weights, steps: live, placements: new Map([...placements].filter(([b]) => used.has(b))) };
   }
 
   /** A graph output's buffer: the value's own where it can lie in the output's storage, else a copy. */
   #result(value: Value, i: number): { readonly output: ProgramOutput; readonly copy: readonly Step[] } {
-    const own = this.#places.bufferOf(value);
+    const own = this.places.bufferOf(value);
     const placement: Placement = { storage: { name: value.name, kind: "output", bytes: storageBytes(own) }, layout: denseLayout(own.shape) };
-    if (this.#places.claim(value, placement)) return { output: { name: value.name, buffer: own }, copy: [] };
+    if (this.places.claim(value, placement)) return { output: { name: value.name, buffer: own }, copy: [] };
     const buffer: Buffer = { ...own, name: `${value.name}_result${i}` };
     this.#extra.set(buffer, placement);
-    return { output: { name: value.name, buffer }, copy: [this.#copy(own, buffer, originOf(value))] };
+    return { output: { name: value.name, buffer }, copy: [this.copy(own, buffer, originOf(value))] };
   }
 
-  #steps(regions: readonly Region[]): Step[] { return regions.flatMap((region) => this.#step(region)); }
+  steps(regions: readonly Region[]): Step[] { return regions.flatMap((region) => this.#step(region)); }
   #step(region: Region): readonly Step[] {
     switch (region.execution) {
       case "view": return this.#computed.has(region) ? [this.#call(region)] : [];
       case "kernel": return [this.#call(region)];
       case "host": return this.#host(region);
-      case "control": return this.#control(region);
+      case "control": return lowerControl(region, regionOrigin(region), this);
     }
   }
   #call(region: Region): Step {
-    const kernel = lowerRegion(region, this.#name(region.kind), (v) => this.#places.bufferOf(v));
+    const kernel = lowerRegion(region, this.#name(region.kind), (v) => this.places.bufferOf(v));
     for (const b of kernel.scratch) this.#extra.set(b, this.#arena(`${kernel.name}_${b.name}`, b));
     return { kind: "call", kernel, origin: regionOrigin(region) };
   }
   #arena(name: string, buffer: Buffer): Placement {
     return { storage: { name, kind: "arena", bytes: storageBytes(buffer) }, layout: denseLayout(buffer.shape) };
   }
-  #copy(from: Buffer, to: Buffer, origin: StepOrigin): Step { return { kind: "call", kernel: copyKernel(this.#name("copy"), from, to), origin }; }
+  copy(from: Buffer, to: Buffer, origin: StepOrigin): Step { return { kind: "call", kernel: copyKernel(this.#name("copy"), from, to), origin }; }
+  temporary(like: Buffer): Buffer {
+    const buffer: Buffer = { ...like, name: `${like.name}_dense${this.#extra.size}` };
+    this.#extra.set(buffer, this.#arena(buffer.name, buffer));
+    return buffer;
+  }
   /** `conv_bn_relu_12`, numbered a name. */
   #name(kind: string): string {
     const base = kind.replace(/([a-z0-9])([A-Z])/g, "$1_$2").replace(/([A-Z]+)([A-Z][a-z])/g, "$1_$2").replace(/\W+/g, "_").toLowerCase();
@@ -92,43 +96,14 @@ class ProgramLowering {
     const copies: Step[] = [];
     const inputs = node.inputs.map((value) => {
       if (!value) return undefined;
-      const own = this.#places.bufferOf(value);
-      if (sameLayout(this.#places.of(value).layout, denseLayout(own.shape))) return own;
-      const buffer: Buffer = { ...own, name: `${value.name}_dense${this.#extra.size}` };
-      this.#extra.set(buffer, this.#arena(buffer.name, buffer));
-      copies.push(this.#copy(own, buffer, regionOrigin(region)));
+      const own = this.places.bufferOf(value);
+      if (sameLayout(this.places.of(value).layout, denseLayout(own.shape))) return own;
+      const buffer = this.temporary(own);
+      copies.push(this.copy(own, buffer, regionOrigin(region)));
       return buffer;
     });
-    const outputs = node.outputs.map((v) => this.#places.bufferOf(v));
+    const outputs = node.outputs.map((v) => this.places.bufferOf(v));
     return [...copies, { kind: "host", domain: node.op.domain, op: node.op.type, attributes: attributesJson(node), inputs, outputs, origin: regionOrigin(region) }];
-  }
-
-  #control(region: Region): readonly Step[] {
-    const node = present(region.nodes[0], "control node");
-    const graphs = subgraphs(node);
-    const [then, otherwise] = ["then_branch", "else_branch"].map((name) => graphs.findIndex((g) => g === node.attributes[name]));
-    const thenGraph = graphs[then ?? -1], elseGraph = graphs[otherwise ?? -1];
-    const thenRegions = region.branches?.[then ?? -1], elseRegions = region.branches?.[otherwise ?? -1];
-    if (!thenGraph || !elseGraph || !thenRegions || !elseRegions)
-      fail("OF5003", `${node.op.type} is not compiled yet`, { place: { node: node.name }, hint: "unroll it when exporting the model" });
-    const condition = present(node.inputs[0], "condition");
-    const predicate = condition.type.elements?.[0];
-    return [{
-      kind: "if", condition: predicate === undefined ? this.#places.bufferOf(condition) : { predicate },
-      then: this.#branch(node, thenGraph, thenRegions), else: this.#branch(node, elseGraph, elseRegions), origin: regionOrigin(region),
-    }];
-  }
-  /** A branch writes its results where the If's results lie. */
-  #branch(node: Node, graph: Graph, regions: readonly Region[]): readonly Step[] {
-    const copies: Step[] = [];
-    node.outputs.forEach((result, i) => {
-      const value = present(graph.outputs[i], `result ${i} of ${graph.name}`);
-      if (!shapeEqual(result.type.shape, value.type.shape))
-        fail("OF5004", `the branches of ${node.name} give results of different sizes`, { place: { node: node.name, value: result.name }, hint: "fix the input shapes, so that the branch is known" });
-      if (value.graph === graph && this.#places.claim(value, this.#places.of(result))) return;
-      copies.push(this.#copy(this.#places.bufferOf(value), this.#places.bufferOf(result), originOf(value)));
-    });
-    return [...this.#steps(regions), ...copies];
   }
 }
 

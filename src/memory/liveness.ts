@@ -5,7 +5,8 @@
  */
 import { present } from "../core/assert.ts";
 import type { Buffer } from "../kernel/expr.ts";
-import type { Program, Step, Storage } from "../kernel/program.ts";
+import { accessesOf, nestedSteps, type Accesses } from "../kernel/accesses.ts";
+import type { LoopStep, Program, Step, Storage } from "../kernel/program.ts";
 
 export interface Lifetime { readonly first: number; readonly last: number }
 
@@ -15,17 +16,6 @@ export interface Liveness {
   /** Number of each step. */
   readonly numbers: ReadonlyMap<Step, number>;
   readonly steps: number;
-}
-
-/** Buffers a step itself reads and writes, those of nested steps not included. */
-export function accessesOf(step: Step): { readonly reads: readonly Buffer[]; readonly writes: readonly Buffer[] } {
-  const there = (list: readonly (Buffer | undefined)[]): Buffer[] => list.filter((b): b is Buffer => b !== undefined);
-  switch (step.kind) {
-    case "call": return { reads: step.kernel.inputs, writes: [...step.kernel.outputs, ...step.kernel.scratch] };
-    case "host": return { reads: there(step.inputs), writes: there(step.outputs) };
-    case "if": return { reads: "predicate" in step.condition ? [] : [step.condition], writes: [] };
-    case "loop": return { reads: there([step.count, step.condition, ...step.carry.map((c) => c.from)]), writes: [step.iteration, ...step.carry.map((c) => c.to)] };
-  }
 }
 
 interface Range { first: number; last: number }
@@ -42,43 +32,65 @@ export function liveness(program: Program): Liveness {
     if (!range) ranges.set(s, { first: at, last: at });
     else { range.first = Math.min(range.first, at); range.last = Math.max(range.last, at); }
   };
+  const loops: { readonly step: LoopStep; readonly first: number; readonly last: number }[] = [];
   const walk = (steps: readonly Step[]): void => {
     for (const step of steps) {
       const at = next++;
       numbers.set(step, at);
-      const { reads, writes } = accessesOf(step);
-      for (const b of [...reads, ...writes]) touch(storageOf(b), at);
-      if (step.kind === "if") { walk(step.then); walk(step.else); }
-      else if (step.kind === "loop") { walk(step.body); spreadOverLoop(step, at, next++, ranges, storageOf); }
+      const { before, after } = accessesOf(step);
+      for (const b of [...before.reads, ...before.writes]) touch(storageOf(b), at);
+      nestedSteps(step).forEach(walk);
+      if (step.kind !== "loop") continue;
+      const last = next++;
+      for (const b of [...after.reads, ...after.writes]) touch(storageOf(b), last);
+      loops.push({ step, first: at, last });
     }
   };
   for (const i of program.inputs) touch(storageOf(i.buffer), -1);
   walk(program.steps);
   for (const o of program.outputs) touch(storageOf(o.buffer), next);
+  for (const { step, first, last } of loops) spreadOverLoop(step, first, last, ranges, storageOf);
   return { lifetimes: ranges, numbers, steps: next };
 }
 
-/** Extends to the whole loop the storages that carry something from one iteration, or from outside, into another. */
-function spreadOverLoop(loop: Extract<Step, { kind: "loop" }>, first: number, last: number, ranges: Map<Storage, Range>, storageOf: (b: Buffer) => Storage): void {
-  const written = new Set<Storage>(), carried = new Set<Storage>();
-  const { reads, writes } = accessesOf(loop);
-  for (const b of [...reads, ...writes]) carried.add(storageOf(b));
-  const walk = (steps: readonly Step[], certain: boolean): void => {
-    for (const step of steps) {
-      const access = accessesOf(step);
-      for (const b of access.reads) if (!written.has(storageOf(b))) carried.add(storageOf(b));
-      if (certain) for (const b of access.writes) written.add(storageOf(b));
-      else for (const b of access.writes) if (!written.has(storageOf(b))) carried.add(storageOf(b));
-      if (step.kind === "if") { walk(step.then, false); walk(step.else, false); }
-      else if (step.kind === "loop") walk(step.body, false);
-    }
-  };
-  walk(loop.body, true);
+/**
+ * Extends to the whole loop the storages that carry something from one iteration, or from outside, into another, and
+ * those that something after the loop reads. What the loop step itself writes when all is done comes after its iterations.
+ */
+function spreadOverLoop(loop: LoopStep, first: number, last: number, ranges: Map<Storage, Range>, storageOf: (b: Buffer) => Storage): void {
+  const carried = readBeforeWritten(loop, storageOf);
   for (const [storage, range] of ranges) {
     const inside = range.last >= first && range.first <= last;
-    if (inside && (carried.has(storage) || range.first < first)) {
+    const leaves = range.last > last && range.first < last;
+    if (inside && (carried.has(storage) || range.first < first || leaves)) {
       range.first = Math.min(range.first, first);
       range.last = Math.max(range.last, last);
     }
   }
+}
+
+/** Storages that some step of an iteration reads where the same iteration may not have written them before. */
+function readBeforeWritten(loop: LoopStep, storageOf: (b: Buffer) => Storage): ReadonlySet<Storage> {
+  const found = new Set<Storage>();
+  const note = ({ reads, writes }: Accesses, written: Set<Storage>): void => {
+    for (const b of reads) if (!written.has(storageOf(b))) found.add(storageOf(b));
+    for (const b of writes) written.add(storageOf(b));
+  };
+  const walk = (steps: readonly Step[], written: Set<Storage>): Set<Storage> => {
+    for (const step of steps) {
+      const { before, after } = accessesOf(step);
+      note(before, written);
+      if (step.kind === "loop") {
+        note({ reads: after.reads, writes: [] }, walk(step.body, new Set(written)));
+        note({ reads: [], writes: after.writes }, written);
+      } else if (step.kind === "if") {
+        const [then, otherwise] = [walk(step.then, new Set(written)), walk(step.else, new Set(written))];
+        for (const s of then) if (otherwise.has(s)) written.add(s);
+      }
+    }
+    return written;
+  };
+  const { before, after } = accessesOf(loop);
+  note({ reads: after.reads, writes: [] }, walk(loop.body, new Set(before.writes.map(storageOf))));
+  return found;
 }

@@ -108,14 +108,14 @@ describe("planMemory", () => {
     const iteration: Buffer = { name: "i", dtype: "int64", shape: [] };
     b.placements.set(iteration, { storage: { name: "i", kind: "arena", bytes: 8 }, layout: { strides: [], offset: 0 } });
     const body = [b.call(["state"], "tmp"), b.call(["tmp"], "next"), b.call(["outer"], "tmp2")];
-    const steps: Step[] = [b.call(["x"], "state"), b.call(["x"], "outer"), { kind: "loop", iteration, body, carry: [{ from: b.buffer("next"), to: b.buffer("state") }], origin: { label: "Loop", nodes: [] } }, b.call(["state"], "y")];
+    const steps: Step[] = [b.call(["x"], "state"), b.call(["x"], "outer"), { kind: "loop", iteration, body: [...body, b.call(["next"], "state")], carry: [], stack: [], origin: { label: "Loop", nodes: [] } }, b.call(["state"], "y")];
     const program = b.program(steps);
     const { lifetimes } = liveness(program);
     const of = (name: string): unknown => { const s = program.placements.get(b.buffer(name))?.storage; return s && lifetimes.get(s); };
-    expect(of("outer")).toEqual({ first: 1, last: 6 });
-    expect(of("next")).toEqual({ first: 2, last: 6 });
+    expect(of("outer")).toEqual({ first: 1, last: 7 });
+    expect(of("next")).toEqual({ first: 4, last: 6 });
     expect(of("tmp")).toEqual({ first: 3, last: 4 });
-    expect(of("state")).toEqual({ first: 0, last: 7 });
+    expect(of("state")).toEqual({ first: 0, last: 8 });
   });
   it("reads addresses of symbolic sizes from the table", () => {
     const n = symbol("N");

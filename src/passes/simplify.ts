@@ -8,6 +8,7 @@ import { expandComposites } from "./expand.ts";
 import { fold, type FoldOptions } from "./fold.ts";
 import { infer } from "./infer.ts";
 import { inlineKnownIfs } from "./inline-if.ts";
+import { normaliseLoops } from "./loops.ts";
 import type { Ledger } from "./ledger.ts";
 
 /** Rounds are bounded: each finds less than the one before, and shape arithmetic is rarely more than a few deep. */
@@ -22,6 +23,7 @@ export function simplify(graph: Graph, ledger: Ledger, options: SimplifyOptions 
     const did = [
       infer(graph),
       expandComposites(graph, ledger, options.symbolic === false),
+      normaliseLoops(graph, ledger, options),
       fold(graph, ledger, options),
       inlineKnownIfs(graph, ledger),
       eliminate(graph, ledger, options),

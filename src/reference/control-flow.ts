@@ -2,11 +2,14 @@
 import { invariant, present } from "../core/assert.ts";
 import { zeros, rowMajorStrides, sizeOf, tensor, type Tensor } from "../core/tensor.ts";
 import type { TensorData } from "../core/dtype.ts";
+import type { Dim } from "../core/dim.ts";
 import { Graph, type Node, type Value } from "../graph/graph.ts";
 import { atAxis } from "../ops/scan.ts";
 
 /** Runs a subgraph on its inputs, with the values around it as they are. */
 export type RunGraph = (graph: Graph, inputs: readonly Tensor[]) => Tensor[];
+/** A size, where it is known outside the body. */
+export type KnownSize = (d: Dim) => number | undefined;
 type Inputs = readonly (Tensor | undefined)[];
 
 export function runIf(node: Node, [condition]: Inputs, run: RunGraph): Tensor[] {
@@ -14,7 +17,7 @@ export function runIf(node: Node, [condition]: Inputs, run: RunGraph): Tensor[] 
   return run(graphOf(node, taken ? "then_branch" : "else_branch"), []);
 }
 
-export function runLoop(node: Node, [limit, condition, ...initial]: Inputs, run: RunGraph): Tensor[] {
+export function runLoop(node: Node, [limit, condition, ...initial]: Inputs, run: RunGraph, known: KnownSize): Tensor[] {
   const body = graphOf(node, "body");
   const trips = limit ? Number(limit.data[0]) : Infinity;
   let carried = initial.map((t) => present(t, "a carried value"));
@@ -26,10 +29,10 @@ export function runLoop(node: Node, [limit, condition, ...initial]: Inputs, run:
     carried = rest.slice(0, carried.length);
     stacked.forEach((slices, s) => slices.push(present(rest[carried.length + s], "a stacked slice")));
   }
-  return [...carried, ...stacked.map((slices, s) => stack(slices, 0, present(body.outputs[1 + carried.length + s], "a body result")))];
+  return [...carried, ...stacked.map((slices, s) => stack(slices, 0, present(body.outputs[1 + carried.length + s], "a body result"), known))];
 }
 
-export function runScan(node: Node, inputs: Inputs, run: RunGraph): Tensor[] {
+export function runScan(node: Node, inputs: Inputs, run: RunGraph, known: KnownSize): Tensor[] {
   const body = graphOf(node, "body");
   const count = Number(node.attributes["num_scan_inputs"]);
   const all = inputs.map((t) => present(t, "an input of Scan"));
@@ -47,7 +50,7 @@ export function runScan(node: Node, inputs: Inputs, run: RunGraph): Tensor[] {
       if (listed(node, "scan_output_directions", i) === 1) list.unshift(slice); else list.push(slice);
     });
   }
-  return [...states, ...stacked.map((list, i) => stack(list, listed(node, "scan_output_axes", i), present(body.outputs[states.length + i], "a body result")))];
+  return [...states, ...stacked.map((list, i) => stack(list, listed(node, "scan_output_axes", i), present(body.outputs[states.length + i], "a body result"), known))];
 }
 
 function graphOf(node: Node, name: string): Graph {
@@ -72,9 +75,9 @@ function sliceAt(t: Tensor, axis: number, index: number): Tensor {
   return out;
 }
 
-/** Slices joined along a new axis. Without slices, the sizes are those the body's type gives, 0 where it gives symbols. */
-function stack(slices: readonly Tensor[], axis: number, result: Value): Tensor {
-  const dims = slices[0]?.dims ?? result.type.shape.map((d) => (typeof d === "number" ? d : 0));
+/** Slices joined along a new axis. Without slices, the sizes are those the body's type gives, 0 where only running it could tell. */
+function stack(slices: readonly Tensor[], axis: number, result: Value, known: KnownSize): Tensor {
+  const dims = slices[0]?.dims ?? result.type.shape.map((d) => known(d) ?? 0);
   const at = atAxis(axis, dims.length + 1);
   const out = zeros(result.type.dtype, dims.toSpliced(at, 0, slices.length));
   const inner = sizeOf(dims.slice(at));

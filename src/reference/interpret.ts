@@ -13,7 +13,7 @@ import { If } from "../ops/if.ts";
 import { Loop } from "../ops/loop.ts";
 import { Scan } from "../ops/scan.ts";
 import { Bindings } from "./bindings.ts";
-import { runIf, runLoop, runScan, type RunGraph } from "./control-flow.ts";
+import { runIf, runLoop, runScan, type KnownSize, type RunGraph } from "./control-flow.ts";
 
 export interface InterpretOptions {
   /** Sees every value as it is computed; in loops, once each iteration. */
@@ -56,10 +56,11 @@ class Interpreter {
   #runNode(node: Node, bindings: Bindings): readonly Tensor[] {
     const inputs = node.inputs.map((v) => v && this.#read(v));
     const runGraph: RunGraph = (graph, given) => this.run(graph, given, new Bindings(bindings));
+    const known: KnownSize = (d) => (bindings.knows(d) ? evaluateDim(d, bindings.lookup) : undefined);
     switch (node.op) {
       case If: return runIf(node, inputs, runGraph);
-      case Loop: return runLoop(node, inputs, runGraph);
-      case Scan: return runScan(node, inputs, runGraph);
+      case Loop: return runLoop(node, inputs, runGraph, known);
+      case Scan: return runScan(node, inputs, runGraph, known);
     }
     if (node.op.evaluate) return node.op.evaluate(inputs, evaluateAttributes(node), { outputCount: node.outputs.length });
     return node.outputs.map(({ name, type: { dtype, shape, elements } }) => {

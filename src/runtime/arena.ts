@@ -15,6 +15,12 @@ interface Placement {
   readonly total: number;
 }
 
+/** What an arena can come back to. */
+export interface ArenaState {
+  readonly symbols: ReadonlyMap<string, number>;
+  readonly placement: Placement | undefined;
+}
+
 /** Placements remembered at a time. */
 const remembered = 32;
 
@@ -59,6 +65,15 @@ export class Arena {
     for (const [name, value] of found) this.#symbols.set(name, value);
     this.#key = undefined;
     this.#use(this.#place(this.#placement));
+  }
+
+  /** What is known and placed now. */
+  mark(): ArenaState { return { symbols: new Map(this.#symbols), placement: this.#placement }; }
+  /** Takes back the sizes bound since `mark`, and the places of what depends on them; what had a place then keeps it. */
+  rewind({ symbols, placement }: ArenaState): void {
+    if (this.#symbols.size === symbols.size) return;
+    this.#symbols = new Map(symbols);
+    this.#placement = placement;
   }
 
   /** The value of a size; 0 while it is not known. */

@@ -155,7 +155,7 @@ describe("session", () => {
       outputs: [{ name: "y", dtype: "int32", dims: ["N"], buffer: 1 }, { name: "where", dtype: "int64", dims: [1, "M"], buffer: 2 }],
       steps: [
         { host: "NonZero", domain: "", attributes: {}, inputs: [0], outputs: [2], label: "NonZero" },
-        { if: 3, then: [{ loop: [run], count: 4, condition: null, iteration: 5, carry: [[1, 0]] }], else: [{ if: { predicate: ["%", "N", 2] }, then: [run], else: [] }] },
+        { if: 3, then: [{ loop: [run, { move: [[1, 0]] }], count: 4, condition: null, next: null, iteration: 5, carry: [], stack: [] }], else: [{ if: { predicate: ["%", "N", 2] }, then: [run], else: [] }] },
       ],
     }, [addWeight("run_0", 0, 2, 3)]));
     const call = async (x: number[], flag: number, count: bigint) => session.run({ x: ints(...x), flag: new Tensor("bool", [flag === 1], []), count: new Tensor("int64", [count], []) });

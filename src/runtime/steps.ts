@@ -1,26 +1,15 @@
 /** Walks a program's steps: compiled segments, host operators, branches and loops. */
-import type { DimJson } from "../core/dim-json.ts";
 import type { AttributeValueJson, Manifest, StepJson } from "../artifact/manifest.ts";
-import { present } from "../core/assert.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { Evaluate, EvaluateAttribute, EvaluateAttributes } from "../core/evaluate.ts";
-import { numericData, type Tensor } from "../core/tensor.ts";
-import type { Instance } from "../backends/wasm/load.ts";
-import type { Arena } from "./arena.ts";
-import type { Buffers } from "./buffers.ts";
 import { hostOperators } from "./host-operators.ts";
+import { loop } from "./loop.ts";
+import { readScalar, receive, type Machine } from "./values.ts";
 import { readData } from "./weights.ts";
 
 /** Told of each step after it ran. */
 export type StepObserver = (label: string, kind: "segment" | "host", milliseconds: number) => void;
-type Run = (observer: StepObserver | undefined) => void;
-
-interface Machine {
-  readonly arena: Arena;
-  readonly buffers: Buffers;
-  readonly instance: Instance;
-  readonly weights: Uint8Array;
-}
+export type Run = (observer: StepObserver | undefined) => void;
 
 /** Prepares all steps; loads the host operators they name. */
 export async function prepareSteps(manifest: Manifest, machine: Machine): Promise<Run> {
@@ -52,15 +41,13 @@ async function prepare(step: StepJson, machine: Machine): Promise<Run> {
       (chosen ? then : otherwise)(observer);
     };
   }
-  const body = await list(step.loop);
-  return (observer) => {
-    const count = step.count === null ? Infinity : readScalar(buffers, step.count);
-    for (let i = 0; i < count && (step.condition === null || readScalar(buffers, step.condition) !== 0); i++) {
-      buffers.write(step.iteration, { dtype: "int64", dims: [], data: BigInt64Array.of(BigInt(i)) });
-      body(observer);
-      for (const [from, to] of step.carry) buffers.copy(from, to);
-    }
-  };
+  if ("move" in step) {
+    return () => {
+      const values = step.move.map(([from]) => buffers.read(from));
+      receive(step.move.map(([, to]) => to), values, machine, "a branch");
+    };
+  }
+  return loop(step, await list(step.loop), machine);
 }
 
 function timed(observer: StepObserver, label: string, kind: "segment" | "host", run: () => void): void {
@@ -69,33 +56,16 @@ function timed(observer: StepObserver, label: string, kind: "segment" | "host", 
   observer(label, kind, performance.now() - start);
 }
 
-const readScalar = (buffers: Buffers, index: number): number => Number(numericData(buffers.read(index))[0] ?? 0);
-
 async function prepareHost(step: Extract<StepJson, { host: string }>, machine: Machine): Promise<() => void> {
   const find = hostOperators[`${step.domain}:${step.host}`] ?? fail("OF6005", `the artifact needs the host operator ${step.host}, which this runtime does not have`, { hint: "use the onnxfuse version that compiled it, or a newer one" });
   const evaluate: Evaluate = await find();
   const attributes: EvaluateAttributes = Object.fromEntries(Object.entries(step.attributes).map(([name, value]) => [name, attribute(value, machine.weights)]));
-  const { buffers, arena } = machine;
+  const { buffers } = machine;
   return () => {
     const inputs = step.inputs.map((i) => (i === null ? undefined : buffers.read(i)));
     const results = evaluate(inputs, attributes, { outputCount: step.outputs.length });
-    const found = new Map<string, number>();
-    step.outputs.forEach((o, n) => { if (o !== null) learn(buffers.of(o).dims, present(results[n], step.host), arena, found, step.label); });
-    arena.extend(found);
-    step.outputs.forEach((o, n) => { if (o !== null) buffers.write(o, present(results[n], step.host)); });
+    receive(step.outputs, results, machine, step.label);
   };
-}
-
-/** Takes the sizes that a result tells, and checks those that were known. */
-function learn(declared: readonly DimJson[], result: Tensor, arena: Arena, found: Map<string, number>, label: string): void {
-  const told = result.dims.length === declared.length && declared.every((d, axis) => {
-    const actual = result.dims[axis] ?? 0;
-    if (typeof d !== "string" || arena.symbols.has(d)) return arena.size(d) === actual || typeof d === "object";
-    const before = found.get(d);
-    found.set(d, actual);
-    return before === undefined || before === actual;
-  });
-  if (!told) fail("OF7013", `'${label}' gave a result of [${result.dims.join(", ")}], which its inputs do not allow`, { hint: "check the shapes and values that are fed" });
 }
 
 function attribute(value: AttributeValueJson, section: Uint8Array): EvaluateAttribute {

@@ -12,6 +12,7 @@ import { byteSize } from "../core/dtype.ts";
 import type { Buffer } from "../kernel/expr.ts";
 import type { Kernel, Layout } from "../kernel/kernel.ts";
 import type { Placement, Program, Step, Storage } from "../kernel/program.ts";
+import { touchedBy } from "../kernel/accesses.ts";
 import { allSteps } from "../kernel/segments.ts";
 import { denseLayout } from "./builder.ts";
 
@@ -37,8 +38,7 @@ function movableStorages(program: Program, steps: readonly Step[]): ReadonlyMap<
     if (storage) fixed.add(storage);
   };
   for (const s of steps) {
-    if (s.kind === "host") [...s.inputs, ...s.outputs].forEach(fix);
-    if (s.kind === "loop") [s.count, s.condition, s.iteration, ...s.carry.flatMap((c) => [c.from, c.to])].forEach(fix);
+    if (s.kind !== "call") touchedBy(s).forEach(fix);
   }
   [...program.inputs, ...program.outputs].forEach((p) => fix(p.buffer));
   const out = new Map<Storage, Buffer[]>();

@@ -4,9 +4,11 @@
  */
 import { assertNever, present } from "../core/assert.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
+import { mapNested, touchedBy } from "../kernel/accesses.ts";
 import type { Buffer } from "../kernel/expr.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { PackSpec, Placement, Program, Step, Storage, Weight } from "../kernel/program.ts";
+import { allSteps } from "../kernel/segments.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
 import { denseLayout, KernelBuilder, type ScheduleContext, type ScheduleTarget } from "./builder.ts";
@@ -92,15 +94,7 @@ export function scheduleStructures(program: Program, target: ScheduleTarget): Pr
     done.set(k, after);
     return after;
   };
-  const step = (s: Step): Step => {
-    switch (s.kind) {
-      case "call": return { ...s, kernel: kernel(s.kernel) };
-      case "host": return s;
-      case "if": return { ...s, then: s.then.map(step), else: s.else.map(step) };
-      case "loop": return { ...s, body: s.body.map(step) };
-      default: return assertNever(s);
-    }
-  };
+  const step = (s: Step): Step => (s.kind === "call" ? { ...s, kernel: kernel(s.kernel) } : mapNested(s, step));
   return weights.finish({ ...program, steps: program.steps.map(step) });
 }
 
@@ -150,16 +144,7 @@ function usedStorages(program: Program, placements: ReadonlyMap<Buffer, Placemen
     const storage = buffer && placements.get(buffer)?.storage;
     if (storage) used.add(storage);
   };
-  const step = (s: Step): void => {
-    switch (s.kind) {
-      case "call": [...s.kernel.inputs, ...s.kernel.outputs].forEach(note); return;
-      case "host": [...s.inputs, ...s.outputs].forEach(note); return;
-      case "if": if (!("predicate" in s.condition)) note(s.condition); s.then.forEach(step); s.else.forEach(step); return;
-      case "loop": [s.count, s.condition, s.iteration, ...s.carry.flatMap((c) => [c.from, c.to])].forEach(note); s.body.forEach(step); return;
-      default: assertNever(s);
-    }
-  };
-  program.steps.forEach(step);
+  for (const s of allSteps(program.steps)) touchedBy(s).forEach(note);
   [...program.inputs, ...program.outputs].forEach((p) => note(p.buffer));
   return used;
 }

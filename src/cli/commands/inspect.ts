@@ -55,6 +55,7 @@ function stepLines(steps: readonly StepJson[], indent: string): string[] {
     if ("run" in s) return s.calls.map(([kernel, label]) => `${indent}${kernel} (${label})`);
     if ("host" in s) return [`${indent}host ${s.host}`];
     if ("if" in s) return [`${indent}if`, ...stepLines(s.then, `${indent}  `), `${indent}else`, ...stepLines(s.else, `${indent}  `)];
+    if ("move" in s) return [`${indent}move ${s.move.length} value${s.move.length === 1 ? "" : "s"}`];
     return [`${indent}loop`, ...stepLines(s.loop, `${indent}  `)];
   });
 }

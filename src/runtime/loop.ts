@@ -1,0 +1,67 @@
+/**
+ * Runs a loop. Values whose sizes change from one iteration to the next, and the slices of stacked results, are kept
+ * outside WebAssembly's memory meanwhile: when an iteration ends, the sizes that it bound are taken back, and with them
+ * the places that depend on them.
+ */
+import type { LoopJson } from "../artifact/manifest.ts";
+import { present } from "../core/assert.ts";
+import { fail } from "../core/diagnostic.ts";
+import { evaluateDimJson, type DimJson } from "../core/dim-json.ts";
+import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
+import { bytesOf, sizeOf, type Tensor } from "../core/tensor.ts";
+import type { Run } from "./steps.ts";
+import { readScalar, receive, type Machine } from "./values.ts";
+
+/** A loop whose iterations run `body`. */
+export function loop(step: LoopJson, body: Run, machine: Machine): Run {
+  const { buffers, arena } = machine;
+  const { carry, stack, count, next, iteration } = step;
+  const inputs = carry.map(([, input]) => input);
+  const holds = (condition: number | null): boolean => condition === null || readScalar(buffers, condition) !== 0;
+  return (observer) => {
+    const trips = count === null ? Infinity : typeof count === "number" ? readScalar(buffers, count) : arena.size(count.size);
+    let carried = carry.map(([initial]) => buffers.read(initial));
+    const stacked = stack.map(() => new Slices());
+    const around = arena.mark();
+    for (let i = 0, going = holds(step.condition); going && i < trips; i++) {
+      if (iteration !== null) buffers.write(iteration, { dtype: "int64", dims: [], data: BigInt64Array.of(BigInt(i)) });
+      receive(inputs, carried, machine, "a loop");
+      body(observer);
+      going = holds(next);
+      carried = carry.map(([, , result]) => buffers.read(result));
+      stack.forEach(([from], n) => stacked[n]?.add(buffers.read(from)));
+      arena.rewind(around);
+    }
+    const results = stack.map(([, to], n) => present(stacked[n], "slices").joined(buffers.of(to).dtype, buffers.of(to).dims, arena.symbols));
+    receive([...carry.map(([, , , result]) => result), ...stack.map(([, to]) => to)], [...carried, ...results], machine, "a loop");
+  };
+}
+
+/** Slices of equal shape, one for each iteration. */
+class Slices {
+  #dims: readonly number[] | undefined;
+  #count = 0;
+  #length = 0;
+  #bytes = new Uint8Array(0);
+
+  add(t: Tensor): void {
+    this.#dims ??= t.dims;
+    if (t.dims.some((d, axis) => d !== this.#dims?.[axis]))
+      fail("OF7016", `a loop stacks a result of [${t.dims.join(", ")}] on others of [${this.#dims.join(", ")}]`, { hint: "every iteration must give a slice of the same shape" });
+    const bytes = bytesOf(t);
+    if (this.#length + bytes.length > this.#bytes.length) {
+      const larger = new Uint8Array(Math.max(this.#length + bytes.length, 2 * this.#bytes.length));
+      larger.set(this.#bytes.subarray(0, this.#length));
+      this.#bytes = larger;
+    }
+    this.#bytes.set(bytes, this.#length);
+    this.#length += bytes.length;
+    this.#count++;
+  }
+
+  /** All slices along a new first axis. Where there are none, sizes that `symbols` do not tell are 0. */
+  joined(dtype: DType, declared: readonly DimJson[], symbols: ReadonlyMap<string, number>): Tensor {
+    const dims = [this.#count, ...(this.#dims ?? declared.slice(1).map((d) => evaluateDimJson(d, symbols) ?? 0))];
+    return { dtype, dims, data: viewBytes(dtype, this.#bytes.slice(0, sizeOf(dims) * byteSize(dtype))) };
+  }
+}
