@@ -24,7 +24,7 @@ function barrel(folder: string, list: string, type: string, from: string, patter
 
 /** Domains by the prefixes of file names in evaluate/. */
 const domains: readonly (readonly [prefix: string, domain: string])[] = [
-  ["com-microsoft-", "com.microsoft"], ["onnxfuse-", "onnxfuse"], ["ai-onnx-preview-training-", "ai.onnx.preview.training"],
+  ["com-microsoft-", "com.microsoft"], ["onnxfuse-", "onnxfuse"], ["ai-onnx-ml-", "ai.onnx.ml"], ["ai-onnx-preview-training-", "ai.onnx.preview.training"],
 ];
 
 /** Files whose evaluations the runtime takes instead of the naive ones, which tests hold them against. */

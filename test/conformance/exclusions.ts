@@ -16,7 +16,6 @@ export const missingOperators: ReadonlySet<string> = new Set([
   "StringNormalizer",
   "StringSplit",
   "TfIdfVectorizer",
-  "ai.onnx.ml.ArrayFeatureExtractor", "ai.onnx.ml.Binarizer", "ai.onnx.ml.LabelEncoder", "ai.onnx.ml.TreeEnsemble",
   "ai.onnx.preview.FlexAttention",
 ]);
 

@@ -7,7 +7,7 @@ import { AttributeProto_AttributeType as Kind, AttributeProtoSchema, ModelProtoS
 import { dtypes, type DType } from "../../src/core/dtype.ts";
 import { bytesOf, type Tensor } from "../../src/core/tensor.ts";
 
-export type AttributeSpec = number | { readonly float: number } | string | readonly number[] | { readonly floats: readonly number[] } | Tensor | ModelSpec;
+export type AttributeSpec = number | { readonly float: number } | string | readonly number[] | { readonly floats: readonly number[] } | { readonly strings: readonly string[] } | Tensor | ModelSpec;
 export interface NodeSpec {
   readonly type: string;
   readonly inputs: readonly string[];
@@ -21,6 +21,8 @@ export interface ValueSpec { readonly dtype: DType; readonly dims: readonly (num
 export interface ModelSpec {
   readonly opset: number;
   readonly ir?: number;
+  /** Versions of other domains; 1 where not given. */
+  readonly versions?: Readonly<Record<string, number>>;
   readonly inputs: Readonly<Record<string, ValueSpec>>;
   readonly outputs: Readonly<Record<string, ValueSpec>>;
   readonly initializers: Readonly<Record<string, Tensor>>;
@@ -38,7 +40,7 @@ export function modelBytes(spec: ModelSpec): Uint8Array {
   return toBinary(ModelProtoSchema, create(ModelProtoSchema, {
     irVersion: BigInt(spec.ir ?? 8),
     producerName: "onnxfuse-test",
-    opsetImport: [{ domain: "", version: BigInt(spec.opset) }, ...[...domains].map((domain) => ({ domain, version: 1n }))],
+    opsetImport: [{ domain: "", version: BigInt(spec.opset) }, ...[...domains].map((domain) => ({ domain, version: BigInt(spec.versions?.[domain] ?? 1) }))],
     graph: graphOf(spec, "test"),
   }));
 }
@@ -63,13 +65,14 @@ function attributeOf(name: string, a: AttributeSpec): AttributeProto {
   if (Array.isArray(a)) return create(AttributeProtoSchema, { name, type: Kind.INTS, ints: a.map((x: number) => BigInt(x)) });
   if ("float" in a) return create(AttributeProtoSchema, { name, type: Kind.FLOAT, f: a.float });
   if ("floats" in a) return create(AttributeProtoSchema, { name, type: Kind.FLOATS, floats: [...a.floats] });
+  if ("strings" in a) return create(AttributeProtoSchema, { name, type: Kind.STRINGS, strings: a.strings.map((s) => new TextEncoder().encode(s)) });
   if (isTensor(a)) return create(AttributeProtoSchema, { name, type: Kind.TENSOR, t: tensorOf(a, name) });
   if (isModel(a)) return create(AttributeProtoSchema, { name, type: Kind.GRAPH, g: graphOf(a, name) });
   throw new Error(`attribute ${name}`);
 }
 
 const tensorOf = (t: Tensor, name: string): TensorProto =>
-  create(TensorProtoSchema, { name, dims: t.dims.map(BigInt), dataType: dtypes[t.dtype].onnx, rawData: bytesOf(t).slice() });
+  create(TensorProtoSchema, { name, dims: t.dims.map(BigInt), dataType: dtypes[t.dtype].onnx, ...(t.dtype === "string" ? { stringData: (t.data as readonly string[]).map((s) => new TextEncoder().encode(s)) } : { rawData: bytesOf(t).slice() }) });
 
 const valueInfo = (name: string, v: { readonly dtype: DType; readonly dims: readonly (number | string)[] }): ValueInfoProto =>
   create(ValueInfoProtoSchema, {

@@ -1,0 +1,72 @@
+/** One operator as a model of its own, run by onnxruntime and by us three ways. */
+import { compileModel } from "../../src/compiler/compile.ts";
+import { isFloat } from "../../src/core/dtype.ts";
+import { toNumbers, type Tensor } from "../../src/core/tensor.ts";
+import { readModel } from "../../src/onnx/read.ts";
+import { operators } from "../../src/ops/index.ts";
+import { interpret } from "../../src/reference/interpret.ts";
+import { load, Tensor as RuntimeTensor } from "../../src/runtime/index.ts";
+import { modelBytes, type AttributeSpec, type ModelSpec } from "./model-spec.ts";
+import { runOnnxruntime } from "./onnxruntime.ts";
+
+export interface OracleCase {
+  readonly type: string;
+  readonly domain?: string;
+  readonly version?: number;
+  readonly opset?: number;
+  readonly inputs: readonly (Tensor | undefined)[];
+  readonly attributes?: Readonly<Record<string, AttributeSpec>>;
+  /** Types of the results, in order; dims are left to whoever runs the model. */
+  readonly outputs: readonly { readonly dtype: Tensor["dtype"]; readonly rank: number }[];
+  /** Inputs that are constants of the model. */
+  readonly constants?: readonly number[];
+}
+
+export function specOf(c: OracleCase): { readonly spec: ModelSpec; readonly feeds: Readonly<Record<string, Tensor>> } {
+  const given = c.inputs.flatMap((t, i): [string, Tensor, boolean][] => (t ? [[`x${i}`, t, c.constants?.includes(i) ?? false]] : []));
+  const spec: ModelSpec = {
+    opset: c.opset ?? 21, ir: 10, ...(c.domain === undefined ? {} : { versions: { [c.domain]: c.version ?? 1 } }),
+    inputs: Object.fromEntries(given.filter(([, , constant]) => !constant).map(([name, t]) => [name, { dtype: t.dtype, dims: t.dims }])),
+    initializers: Object.fromEntries(given.filter(([, , constant]) => constant).map(([name, t]) => [name, t])),
+    outputs: Object.fromEntries(c.outputs.map(({ dtype, rank }, i) => [`y${i}`, { dtype, dims: Array.from({ length: rank }, (_, d) => `d${i}_${d}`) }])),
+    nodes: [{ type: c.type, ...(c.domain === undefined ? {} : { domain: c.domain }), inputs: c.inputs.map((t, i) => (t ? `x${i}` : "")), outputs: c.outputs.map((_, i) => `y${i}`), attributes: c.attributes ?? {} }],
+  };
+  return { spec, feeds: Object.fromEntries(given.filter(([, , constant]) => !constant).map(([name, t]) => [name, t])) };
+}
+
+type Tensors = Readonly<Record<string, Tensor>>;
+export type Way = "reference" | "unfused" | "fused";
+export type Ways = { readonly onnxruntime: Tensors } & Readonly<Partial<Record<Way, Tensors>>>;
+
+export const runWay = async (bytes: Uint8Array, feeds: Tensors, way: Way): Promise<Tensors> =>
+  way === "reference" ? interpret(readModel(bytes, operators).graph, feeds) : runCompiled(bytes, feeds, way === "fused");
+
+/** Results by onnxruntime, and by us in each of the ways. */
+export async function runWays(c: OracleCase, ways: readonly Way[] = ["reference", "unfused", "fused"]): Promise<Ways> {
+  const { spec, feeds } = specOf(c), bytes = modelBytes(spec);
+  const ours: Partial<Record<Way, Tensors>> = {};
+  for (const way of ways) ours[way] = await runWay(bytes, feeds, way);
+  return { ...ours, onnxruntime: await runOnnxruntime(bytes, feeds) };
+}
+
+export async function runCompiled(bytes: Uint8Array, feeds: Tensors, enableFusion: boolean): Promise<Record<string, Tensor>> {
+  const session = await load(compileModel(bytes, { enableFusion }).artifact);
+  try {
+    const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, new RuntimeTensor(t.dtype, t.data, t.dims)])));
+    return Object.fromEntries(Object.entries(results).map(([k, t]) => [k, { dtype: t.type, dims: t.dims, data: t.data }]));
+  } finally {
+    session.dispose();
+  }
+}
+
+/** What differs between two results; floats may differ by `relative` of themselves, or by `absolute`. */
+export function differenceOf(actual: Tensor | undefined, expected: Tensor, relative: number, absolute = relative): string | undefined {
+  if (!actual) return "no such result";
+  if (actual.dtype !== expected.dtype || actual.dims.join() !== expected.dims.join()) return `${actual.dtype}[${actual.dims}], expected ${expected.dtype}[${expected.dims}]`;
+  const exact = !isFloat(expected.dtype), x: ArrayLike<unknown> = exact ? actual.data : toNumbers(actual), y: ArrayLike<unknown> = exact ? expected.data : toNumbers(expected);
+  for (let i = 0; i < y.length; i++) {
+    if (x[i] === y[i] || (Number.isNaN(x[i]) && Number.isNaN(y[i]))) continue;
+    if (exact || !(Math.abs(Number(x[i]) - Number(y[i])) <= absolute + relative * Math.abs(Number(y[i])))) return `element ${i} is ${String(x[i])}, expected ${String(y[i])}`;
+  }
+  return undefined;
+}
