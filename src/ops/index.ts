@@ -36,6 +36,9 @@ import { MatMul } from "./matmul.ts";
 import { MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization } from "./microsoft-fused.ts";
 import { MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm } from "./microsoft-integer-products.ts";
 import { QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere } from "./microsoft-qlinear.ts";
+import { ArrayFeatureExtractor, Binarizer, Scaler, Imputer, FeatureVectorizer, OneHotEncoder, Normalizer } from "./ml-features.ts";
+import { LabelEncoder, CategoryMapper } from "./ml-labels.ts";
+import { LinearRegressor, LinearClassifier, SVMRegressor, SVMClassifier, TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble } from "./ml-models.ts";
 import { NonMaxSuppression } from "./non-max-suppression.ts";
 import { Momentum, Adam, Adagrad } from "./optimizer.ts";
 import { ArgMax, ArgMin, TopK, NonZero, Compress, Unique } from "./order.ts";
@@ -65,7 +68,7 @@ import { Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asi
 import { MaxUnpool } from "./unpool.ts";
 import { Where } from "./where.ts";
 
-export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DeformConv, DeformSample, DepthToSpace, SpaceToDepth, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, AffineGrid, GridSample, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere, NonMaxSuppression, Momentum, Adam, Adagrad, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RoiAlign, MaxRoiPool, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
+export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DeformConv, DeformSample, DepthToSpace, SpaceToDepth, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, AffineGrid, GridSample, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere, ArrayFeatureExtractor, Binarizer, Scaler, Imputer, FeatureVectorizer, OneHotEncoder, Normalizer, LabelEncoder, CategoryMapper, LinearRegressor, LinearClassifier, SVMRegressor, SVMClassifier, TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble, NonMaxSuppression, Momentum, Adam, Adagrad, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RoiAlign, MaxRoiPool, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
 
 export const operators: readonly OpDef[] = [
   Relu,
@@ -182,6 +185,22 @@ export const operators: readonly OpDef[] = [
   QLinearGlobalAveragePool,
   QLinearConcat,
   QLinearWhere,
+  ArrayFeatureExtractor,
+  Binarizer,
+  Scaler,
+  Imputer,
+  FeatureVectorizer,
+  OneHotEncoder,
+  Normalizer,
+  LabelEncoder,
+  CategoryMapper,
+  LinearRegressor,
+  LinearClassifier,
+  SVMRegressor,
+  SVMClassifier,
+  TreeEnsembleRegressor,
+  TreeEnsembleClassifier,
+  TreeEnsemble,
   NonMaxSuppression,
   Momentum,
   Adam,
