@@ -1,6 +1,7 @@
 /**
  * Evaluation of AffineGrid and GridSample over any number of spatial axes. GridSample's coordinates are computed in the
- * grid's own precision, as runtimes do, since rounding and reflection decide by their last bit.
+ * grid's own precision, as runtimes do, since rounding and reflection decide by their last bit. With border padding every
+ * pixel read is clamped, not the coordinate: so PyTorch and onnxruntime have it, for cubic sampling too.
  */
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, rowMajorStrides, sizeOf, toNumbers } from "../core/tensor.ts";
@@ -64,10 +65,7 @@ function tapsOf(coordinate: number, n: number, s: Sampling): Tap[] {
   let x = pixels(coordinate, n, s);
   if (s.mode === "nearest") x = toEven(x);
   const [low, high] = s.corners ? [0, n - 1] : [-0.5, n - 0.5];
-  if (x < low || x > high) {
-    if (s.padding === "border") x = Math.min(Math.max(x, 0), n - 1);
-    else if (s.padding === "reflection") x = reflected(x, low, high, s.f);
-  }
+  if (s.padding === "reflection" && (x < low || x > high)) x = reflected(x, low, high, s.f);
   const whole = (i: number): number => (Number.isNaN(i) ? 0 : Math.min(Math.max(Math.trunc(i), -(2 ** 31)), 2 ** 31 - 2));
   if (s.mode === "nearest") return [{ index: pixelIndex(whole(x), n, s), weight: 1 }];
   const floor = Math.floor(x), fraction = s.f(x - floor), first = whole(floor);

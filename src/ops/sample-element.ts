@@ -59,15 +59,12 @@ export function padded(index: Expr, size: Dim, { padding, corners }: Border): Pi
   return { index: clamped(select(lt(m, dimExpr(size)), m, sub(corners ? period : sub(period, 1), m)), size) };
 }
 
-/** A coordinate between −1 and 1 in pixels, brought back at the borders; `round` for the nearest pixel. */
+/** A coordinate between −1 and 1 in pixels, reflected at the borders where the padding says so; `round` for the nearest pixel. */
 export function pixelCoordinate(x: Expr, size: Dim, border: Border, round: boolean): Expr {
   const { padding, corners } = border, n = sizeAs(size, x.type), last = typeof size === "number" ? constant(size - 1, x.type) : sub(n, 1);
   const exact = corners ? mul(div(add(x, 1), 2), last) : div(sub(mul(add(x, 1), n), 1), 2);
   const at = round ? unary("nearest", exact) : exact, low = constant(corners ? 0 : -0.5, x.type), high = corners ? last : sub(n, 0.5);
-  if (padding === "zeros") return at;
-  const outside = or(lt(at, low), gt(at, high));
-  if (padding === "border") return select(outside, min(max(at, 0), last), at);
-  return select(outside, reflected(at, low, high), at);
+  return padding === "reflection" ? select(or(lt(at, low), gt(at, high)), reflected(at, low, high), at) : at;
 }
 
 /** A coordinate outside low…high folded back at the borders, once for every time the range goes into the distance. */
