@@ -56,8 +56,8 @@ export async function runModel(bytes: Uint8Array, feeds: Tensors, way: Way): Pro
   }
   const session = await load(compileModel(bytes, { enableFusion: way === "fused" }).artifact);
   try {
-    const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([name, t]) => [name, new RuntimeTensor(t.dtype, t.data, t.dims)])));
-    return Object.fromEntries(Object.entries(results).map(([name, t]) => [name, { dtype: t.type, dims: t.dims, data: t.data }]));
+    const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([name, t]) => [name, RuntimeTensor.of(t)])));
+    return Object.fromEntries(Object.entries(results).map(([name, t]) => [name, t.unpacked()]));
   } finally {
     session.dispose();
   }

@@ -43,7 +43,7 @@ const asTensor = (t: { readonly type: string; readonly dims: readonly number[]; 
 async function outputs(spec: ModelSpec, options: Parameters<typeof compile>[1] = {}, feeds = feedsOf(spec)) {
   const { artifact, report } = await compile(modelBytes(spec), options);
   const session = await load(artifact);
-  const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, new RuntimeTensor(t.dtype, t.data, t.dims)])));
+  const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, RuntimeTensor.of(t)])));
   session.dispose();
   return { results: Object.fromEntries(Object.entries(results).map(([k, t]) => [k, asTensor(t as never)])), report };
 }

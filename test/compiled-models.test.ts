@@ -36,7 +36,7 @@ async function run(artifact: Uint8Array, feeds: Tensors, engine?: Engine): Promi
   const first = await session.run(given), second = await session.run(given);
   session.dispose();
   for (const [name, t] of Object.entries(first)) expect(second[name]?.data, `${name}, run again`).toEqual(t.data);
-  return Object.fromEntries(Object.entries(first).map(([name, t]) => [name, { dtype: t.type, dims: t.dims, data: t.data }]));
+  return Object.fromEntries(Object.entries(first).map(([name, t]) => [name, t.unpacked()]));
 }
 
 function expectEqual(results: Tensors, expected: Tensors, tolerance: number): void {

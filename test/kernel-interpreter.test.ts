@@ -17,9 +17,9 @@ test.skipIf(ids.length > 0)("set ONNXFUSE_TEST_DATA to run the real models", () 
 type Tensors = Readonly<Record<string, Tensor>>;
 async function compiled(artifact: Uint8Array, feeds: Tensors): Promise<Tensors> {
   const session = await load(artifact);
-  const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([name, t]) => [name, new RuntimeTensor(t.dtype, t.data, t.dims)])));
+  const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([name, t]) => [name, RuntimeTensor.of(t)])));
   session.dispose();
-  return Object.fromEntries(Object.entries(results).map(([name, t]) => [name, { dtype: t.type, dims: t.dims, data: t.data }]));
+  return Object.fromEntries(Object.entries(results).map(([name, t]) => [name, t.unpacked()]));
 }
 
 describe.each(ids)("%s", (id) => {

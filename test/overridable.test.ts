@@ -30,7 +30,7 @@ const reference = (feeds: Readonly<Record<string, CoreTensor>>): CoreTensor => i
 async function run(session: Session, feeds: Readonly<Record<string, CoreTensor>>): Promise<CoreTensor> {
   const { y } = await session.run(Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, new Tensor(t.dtype, t.data, t.dims)])));
   if (!y) throw new Error("no y");
-  return { dtype: y.type, dims: y.dims, data: y.data };
+  return y.unpacked();
 }
 
 describe.each([true, false])("overridable initializers, fusion %s", (enableFusion) => {

@@ -119,7 +119,10 @@ export interface LoopJson {
   readonly stack: readonly (readonly [from: number, to: number])[];
 }
 
-/** Elements in the weights section, row-major; with `fill`, one element that stands for all. */
+/**
+ * Elements in the weights section, row-major; with `fill`, one element that stands for all. Those of fewer than 8 bits are
+ * packed as in ONNX files, a `fill` apart, which has a byte.
+ */
 export interface DataJson {
   readonly dtype: DType;
   readonly dims: readonly number[];

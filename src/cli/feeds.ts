@@ -1,5 +1,6 @@
 /** Inputs of a session from files or generated: `--input x=file.npy`, `.json`, or raw bytes with `--dim`. */
-import { byteSize, dtypes, viewBytes, type DType } from "../core/dtype.ts";
+import { dtypes, viewBytes, type DType } from "../core/dtype.ts";
+import { isPacked, packedBytes, unpackElements } from "../core/packed.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
 import { Tensor, type Port, type Session } from "../runtime/index.ts";
@@ -38,7 +39,7 @@ export function feedsFor(session: Session, line: CommandLine, kind: InputKind = 
     if (file === undefined) continue;
     const t = readTensorFile(file, port, sizes);
     bind(port, t.dims, sizes);
-    feeds[port.name] = new Tensor(t.dtype, t.data as never, t.dims);
+    feeds[port.name] = Tensor.of(t);
   }
   for (const port of session.inputs) bind(port, shapes.get(port.name) ?? [], sizes);
   const assumed: Record<string, number> = {};
@@ -51,7 +52,7 @@ export function feedsFor(session: Session, line: CommandLine, kind: InputKind = 
       return size ?? 1;
     });
     const t = generateTensor(port.dtype, dims, kind, line.count("seed", 1) * 1000 + i);
-    feeds[port.name] = new Tensor(t.dtype, t.data as never, t.dims);
+    feeds[port.name] = Tensor.of(t);
   });
   return { feeds, assumed };
 }
@@ -71,7 +72,9 @@ function readTensorFile(file: string, port: Port, sizes: ReadonlyMap<string, num
   if (file.endsWith(".json")) return fromJson(parseJson(readText(file, "the input"), file, "OF1014"), port, file);
   const bytes = readBytes(file, "the input");
   const dims = port.dims.map((d) => (typeof d === "number" ? d : sizes.get(d) ?? fail("OF1014", `the size '${d}' of raw input '${port.name}' is not known`, { hint: `give it, --dim ${d}=…` })));
-  if (bytes.length !== sizeOf(dims) * byteSize(port.dtype)) fail("OF1014", `'${file}' has ${bytes.length} bytes; ${port.dtype} of [${dims.join(", ")}] has ${sizeOf(dims) * byteSize(port.dtype)}`);
+  const wanted = packedBytes(port.dtype, sizeOf(dims));
+  if (bytes.length !== wanted) fail("OF1014", `'${file}' has ${bytes.length} bytes; ${port.dtype} of [${dims.join(", ")}] has ${wanted}`);
+  if (isPacked(port.dtype)) return { dtype: port.dtype, dims, data: unpackElements(port.dtype, bytes, sizeOf(dims)) };
   return { dtype: port.dtype, dims, data: viewBytes(port.dtype, bytes) };
 }
 
@@ -86,8 +89,7 @@ function fromJson(value: unknown, port: Port, file: string): CoreTensor {
   const flat: unknown[] = [data].flat(Infinity);
   const sizes = dims.map((d) => (typeof d === "number" && Number.isSafeInteger(d) && d >= 0 ? d : wrong(`'${String(d)}' is not a size`)));
   if (flat.length !== sizeOf(sizes)) wrong(`there are ${flat.length} elements for [${sizes.join(", ")}]`);
-  const t = new Tensor(type, flat as (number | string | boolean)[], sizes);
-  return { dtype: t.type, dims: sizes, data: t.data };
+  return new Tensor(type, flat as (number | string | boolean)[], sizes).unpacked();
 }
 
 const isDType = (name: unknown): name is DType => typeof name === "string" && Object.hasOwn(dtypes, name);

@@ -1,6 +1,6 @@
 /** NumPy's .npy files, format 1.0 to 3.0, little endian, C order. */
 import { fail } from "../core/diagnostic.ts";
-import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
+import { byteSize, dtypes, viewBytes, type DType } from "../core/dtype.ts";
 import { bytesOf, sizeOf, type Tensor } from "../core/tensor.ts";
 
 const descriptors: Readonly<Partial<Record<DType, string>>> = {
@@ -31,9 +31,16 @@ export function readNpy(bytes: Uint8Array, file: string): Tensor {
   return { dtype, dims, data };
 }
 
-/** A .npy file. bfloat16 is written as uint16 bits, as NumPy has no such type. Fails with OF1010 for strings. */
+/** NumPy's type for a dtype: floats it does not have as their bits, integers of fewer than 8 bits one a byte. */
+function storedType(dtype: DType): DType {
+  if (descriptors[dtype] !== undefined || dtype === "string") return dtype;
+  if (dtype === "bfloat16") return "uint16";
+  return dtypes[dtype].kind === "int" ? "int8" : "uint8";
+}
+
+/** A .npy file; types that NumPy lacks as `storedType` says. Fails with OF1010 for strings. */
 export function writeNpy(t: Tensor): Uint8Array {
-  const descriptor = descriptors[t.dtype === "bfloat16" ? "uint16" : t.dtype] ?? fail("OF1010", `a ${t.dtype} tensor cannot be written as .npy`, { hint: "write JSON instead" });
+  const descriptor = descriptors[storedType(t.dtype)] ?? fail("OF1010", `a ${t.dtype} tensor cannot be written as .npy`, { hint: "write JSON instead" });
   const shape = t.dims.length === 1 ? `${t.dims[0]},` : t.dims.join(", ");
   const text = `{'descr': '${descriptor}', 'fortran_order': False, 'shape': (${shape}), }`;
   const padded = `${text.padEnd(Math.ceil((text.length + 11) / 64) * 64 - 11)}\n`;

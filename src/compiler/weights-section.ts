@@ -4,7 +4,8 @@ import type { DataJson, WeightJson } from "../artifact/manifest.ts";
 import { byteSize } from "../core/dtype.ts";
 import { invariant } from "../core/assert.ts";
 import type { PackSpec } from "../core/pack-spec.ts";
-import { bytesOf, sizeOf, type Tensor } from "../core/tensor.ts";
+import { isPacked, packElements } from "../core/packed.ts";
+import { bytesOf, numericData, sizeOf, type Tensor } from "../core/tensor.ts";
 import { packedLength, packTensor } from "../memory/pack.ts";
 
 const alignment = 64;
@@ -20,7 +21,7 @@ export class WeightsSection {
     const bytes = bytesOf(t);
     const element = byteSize(t.dtype);
     const uniform = sizeOf(t.dims) > 1 && isUniform(bytes, element);
-    const stored = uniform ? bytes.subarray(0, element) : bytes;
+    const stored = uniform ? bytes.subarray(0, element) : isPacked(t.dtype) ? packElements(t.dtype, numericData(t)) : bytes;
     return { dtype: t.dtype, dims: t.dims, offset: this.#store(stored), length: stored.length, ...(uniform ? { fill: true } : {}) };
   }
 

@@ -1,6 +1,6 @@
 /** Dense tensors as all parts exchange them, and their elements as numbers and bytes. */
-import { allocate, byteSize, is64, type DType, type TensorData, type TypedArray } from "./dtype.ts";
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "./float16.ts";
+import { allocate, bitsOf, byteSize, dtypes, is64, type DType, type TensorData, type TypedArray } from "./dtype.ts";
+import { decoderOf, encoderOf } from "./float-bits.ts";
 import { invariant } from "./assert.ts";
 
 /** A dense row-major tensor with known sizes. `data.length` is the product of `dims`. */
@@ -39,13 +39,13 @@ export function numericData(t: Tensor): TypedArray {
 }
 
 /**
- * Elements as numbers: float16 and bfloat16 decoded, bool as 0 or 1, 64-bit integers converted
+ * Elements as numbers: floats stored as bits decoded, bool as 0 or 1, 64-bit integers converted
  * (exact up to 2^53). A view without copy where the storage already holds numbers.
  */
 export function toNumbers(t: Tensor): ArrayLike<number> {
   const data = numericData(t);
-  if (t.dtype === "float16") return Float64Array.from(data as Uint16Array, fromFloat16);
-  if (t.dtype === "bfloat16") return Float64Array.from(data as Uint16Array, fromBfloat16);
+  const decode = decoderOf(t.dtype);
+  if (decode) return Float64Array.from(data as Uint16Array, (bits) => decode(bits));
   if (is64(t.dtype)) return Float64Array.from(data as BigInt64Array, Number);
   return data as Exclude<TypedArray, BigInt64Array | BigUint64Array>;
 }
@@ -63,17 +63,23 @@ export function toBigInts(t: Tensor): bigint[] {
 export function fromNumbers(dtype: DType, dims: readonly number[], values: ArrayLike<number>): Tensor {
   const out = zeros(dtype, dims);
   const data = numericData(out);
-  for (let i = 0; i < values.length; i++) setNumber(data, dtype, i, values[i] ?? 0);
+  if (dtype === "float32" || dtype === "float64") for (let i = 0; i < values.length; i++) data[i] = values[i] ?? 0;
+  else for (let i = 0; i < values.length; i++) setNumber(data, dtype, i, values[i] ?? 0);
   return out;
 }
 
 /** Writes one element, rounding as `fromNumbers` does. */
 export function setNumber(data: TypedArray, dtype: DType, i: number, value: number): void {
-  if (dtype === "float16") data[i] = toFloat16(value);
-  else if (dtype === "bfloat16") data[i] = toBfloat16(value);
+  const encode = encoderOf(dtype);
+  if (encode) data[i] = encode(value);
   else if (dtype === "bool") data[i] = value !== 0 ? 1 : 0;
   else if (is64(dtype)) (data as BigInt64Array)[i] = Number.isFinite(value) ? BigInt.asIntN(64, BigInt(Math.trunc(value))) : 0n;
-  else data[i] = value;
+  else data[i] = bitsOf(dtype) < 8 ? wrapInteger(value, dtype) : value;
+}
+/** A number truncated and wrapped to an integer dtype of up to 32 bits. */
+export function wrapInteger(value: number, dtype: DType): number {
+  const away = 32 - bitsOf(dtype), top = value << away;
+  return dtypes[dtype].kind === "int" ? top >> away : top >>> away;
 }
 
 /** A tensor from exact integers, wrapped to the dtype. */

@@ -1,36 +1,54 @@
 /**
- * Evaluation of Cast. Float to integer truncates toward zero and saturates at the type's range, NaN gives 0; integer to
- * integer wraps; to bool is `≠ 0`; to a float rounds once. Strings are written as JavaScript writes numbers, NaN and
+ * Evaluation of Cast. Float to integer truncates toward zero and saturates at the type's range (at 32 bits, then wraps,
+ * for integers of fewer than 8), NaN gives 0; integer to integer wraps; to bool is `≠ 0`; to a float rounds once, to floats of 8 bits saturating unless told not to. Strings are written as JavaScript writes numbers, NaN and
  * infinities as NaN, INF and -INF.
  */
 import { invariant } from "../core/assert.ts";
-import { dtypeFromOnnx, dtypes, isFloat, is64, type DType } from "../core/dtype.ts";
-import type { Evaluate } from "../core/evaluate.ts";
+import { dtypeFromOnnx, dtypes, isFloat, is64, bitsOf, type DType } from "../core/dtype.ts";
+import type { Evaluate, EvaluateAttributes } from "../core/evaluate.ts";
+import { floatFormats, largestOf, toFloat8e8m0, type PowerRounding } from "../core/small-floats.ts";
 import { fromBigInts, fromNumbers, numericData, toBigInts, toNumbers, type Tensor } from "../core/tensor.ts";
 import { input, wrapped } from "./map-elements.ts";
-import { numberOf } from "./read-attribute.ts";
+import { numberOf, stringOf } from "./read-attribute.ts";
 
 export const Cast: Evaluate = (inputs, attributes) => {
   const to = dtypeFromOnnx(numberOf(attributes, "to"));
   invariant(to !== undefined, "Cast has a supported type");
-  return [castTensor(input(inputs, 0), to)];
+  return [castTensor(input(inputs, 0), to, narrowing(attributes))];
 };
-export const CastLike: Evaluate = (inputs) => [castTensor(input(inputs, 0), input(inputs, 1).dtype)];
+export const CastLike: Evaluate = (inputs, attributes) => [castTensor(input(inputs, 0), input(inputs, 1).dtype, narrowing(attributes))];
 
-export function castTensor(t: Tensor, to: DType): Tensor {
+/** How floats of 8 bits are made. */
+interface Narrowing { readonly saturate: boolean; readonly rounding: PowerRounding }
+const usual: Narrowing = { saturate: true, rounding: "up" };
+function narrowing(attributes: EvaluateAttributes): Narrowing {
+  const mode = stringOf(attributes, "round_mode", "up");
+  return { saturate: numberOf(attributes, "saturate", 1) !== 0, rounding: mode === "down" || mode === "nearest" ? mode : "up" };
+}
+
+export function castTensor(t: Tensor, to: DType, how: Narrowing = usual): Tensor {
   if (t.dtype === to) return t;
-  if (t.dtype === "string") return fromStrings(t, to);
+  if (t.dtype === "string") return fromStrings(t, to, how);
   if (to === "string") return { dtype: to, dims: t.dims, data: textsOf(t) };
+  if (floatFormats[to] || to === "float8e8m0") return narrowed(to, t.dims, toNumbers(t), how);
   if (isFloat(to)) return is64(t.dtype) ? fromNumbers(to, t.dims, toBigInts(t).map(to === "float64" ? Number : sticky)) : fromNumbers(to, t.dims, toNumbers(t));
   if (!isFloat(t.dtype)) return wrapped(to, t.dims, toBigInts(t));
   return saturated(to, t.dims, toNumbers(t));
 }
 
+/** Numbers as floats of 8 or fewer bits. */
+function narrowed(to: DType, dims: readonly number[], values: ArrayLike<number>, { saturate, rounding }: Narrowing): Tensor {
+  const format = floatFormats[to];
+  if (!format) return { dtype: to, dims, data: Uint8Array.from(values, (v) => toFloat8e8m0(saturate && Number.isFinite(v) ? Math.min(Math.abs(v), 2 ** 127) : v, rounding)) };
+  const most = largestOf(format);
+  return fromNumbers(to, dims, saturate ? Array.from(values, (v) => Math.min(most, Math.max(-most, v))) : values);
+}
+
 /** Floats to integers or bools. */
 function saturated(to: DType, dims: readonly number[], values: ArrayLike<number>): Tensor {
   if (to === "bool") return fromNumbers(to, dims, values);
-  const bits = BigInt(8 * dtypes[to].size);
-  const [low, high] = dtypes[to].kind === "uint" ? [0n, 2n ** bits - 1n] : [-(2n ** (bits - 1n)), 2n ** (bits - 1n) - 1n];
+  const small = bitsOf(to) < 8, bits = small ? 32n : BigInt(bitsOf(to));
+  const [low, high] = dtypes[to].kind === "uint" && !small ? [0n, 2n ** bits - 1n] : [-(2n ** (bits - 1n)), 2n ** (bits - 1n) - 1n];
   const integers = Array.from(values, (v) => {
     if (Number.isNaN(v)) return 0n;
     if (!Number.isFinite(v)) return v < 0 ? low : high;
@@ -62,10 +80,11 @@ function shortest(x: number): string {
   return String(x);
 }
 
-function fromStrings(t: Tensor, to: DType): Tensor {
+function fromStrings(t: Tensor, to: DType, how: Narrowing): Tensor {
   const texts = t.data as readonly string[];
   if (is64(to)) return wrapped(to, t.dims, texts.map((s) => (/^\s*[+-]?\d+\s*$/.test(s) ? BigInt(s) : BigInt(Math.trunc(parse(s))))));
   const values = texts.map(parse);
+  if (floatFormats[to] || to === "float8e8m0") return narrowed(to, t.dims, values, how);
   return isFloat(to) ? fromNumbers(to, t.dims, values) : saturated(to, t.dims, values);
 }
 function parse(text: string): number {

@@ -1,5 +1,5 @@
 /** Rounding and saturation of quantised values, and which scale an element takes. */
-import type { DType } from "../core/dtype.ts";
+import { integerRange, type DType } from "../core/dtype.ts";
 import { rowMajorStrides } from "../core/tensor.ts";
 import { at } from "./window.ts";
 
@@ -10,13 +10,9 @@ export function roundHalfEven(x: number): number {
   return floor;
 }
 
-const limits: Partial<Readonly<Record<DType, readonly [number, number]>>> = {
-  int8: [-128, 127], uint8: [0, 255], int16: [-32768, 32767], uint16: [0, 65535], int32: [-(2 ** 31), 2 ** 31 - 1],
-};
-
-/** Within the dtype's range; NaN gives the least value. */
+/** Within an integer dtype's range; NaN gives the least value. */
 export function saturate(x: number, dtype: DType): number {
-  const [low, high] = limits[dtype] ?? [-Infinity, Infinity];
+  const [low, high] = integerRange(dtype);
   return Math.min(high, x >= low ? x : low);
 }
 

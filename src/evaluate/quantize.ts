@@ -1,8 +1,12 @@
-/** QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, by their definitions in float32. */
+/**
+ * QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, by their definitions in float32. The quotient is rounded to
+ * the precision that the node names, else to the type of its scale.
+ */
 import { present } from "../core/assert.ts";
-import { dtypeFromOnnx } from "../core/dtype.ts";
+import { dtypeFromOnnx, isFloat } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, toNumbers } from "../core/tensor.ts";
+import { castTensor } from "./cast.ts";
 import { numberOf } from "./read-attribute.ts";
 import { roundHalfEven, saturate, scaleIndex } from "./quantization.ts";
 
@@ -11,8 +15,11 @@ export const QuantizeLinear: Evaluate = ([X, Scale, Zero], attributes) => {
   const dtype = Zero?.dtype ?? dtypeFromOnnx(numberOf(attributes, "output_dtype", 0)) ?? "uint8";
   const axis = numberOf(attributes, "axis"), block = numberOf(attributes, "block_size", 0);
   const scaleOf = scaleIndex(x.dims, scale.dims, axis, block), zeroOf = scaleIndex(x.dims, Zero?.dims ?? [], axis, block);
-  const y = Float64Array.from(toNumbers(x), (v, i) => saturate(roundHalfEven(Math.fround(v / (s[scaleOf(i)] ?? 1))) + (z?.[zeroOf(i)] ?? 0), dtype));
-  return [fromNumbers(dtype, x.dims, y)];
+  const quotients = fromNumbers("float32", x.dims, Float64Array.from(toNumbers(x), (v, i) => v / (s[scaleOf(i)] ?? 1)));
+  const precision = dtypeFromOnnx(numberOf(attributes, "precision", 0)) ?? scale.dtype;
+  const rounded = toNumbers(precision === "float16" || precision === "bfloat16" ? castTensor(quotients, precision) : quotients);
+  if (isFloat(dtype)) return [castTensor(fromNumbers("float32", x.dims, Float64Array.from(rounded, (v, i) => v + (z?.[zeroOf(i)] ?? 0))), dtype, { saturate: numberOf(attributes, "saturate", 1) !== 0, rounding: "up" })];
+  return [fromNumbers(dtype, x.dims, Float64Array.from(rounded, (v, i) => saturate(roundHalfEven(v) + (z?.[zeroOf(i)] ?? 0), dtype)))];
 };
 
 export const DequantizeLinear: Evaluate = ([X, Scale, Zero], attributes) => {

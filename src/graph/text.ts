@@ -4,7 +4,7 @@
  */
 import { formatDim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
-import { fromBfloat16, fromFloat16 } from "../core/float16.ts";
+import { decoderOf } from "../core/float-bits.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, subgraphs, type Node, type Value } from "./graph.ts";
 import type { AttributeSpec, AttributeValue, TypeInfo } from "./op.ts";
@@ -63,7 +63,7 @@ function typeText(type: TypeInfo): string {
 
 function elementsText(t: Tensor, limit: number): string {
   if (t.data.length > limit) return "{...}";
-  const decode = t.dtype === "float16" ? fromFloat16 : t.dtype === "bfloat16" ? fromBfloat16 : undefined;
+  const decode = decoderOf(t.dtype);
   const elements: ArrayLike<string | number | bigint> = t.data;
   return `{${Array.from(elements, (x) => (typeof x === "string" ? JSON.stringify(x) : String(decode && typeof x === "number" ? decode(x) : x))).join(", ")}}`;
 }

@@ -47,7 +47,7 @@ export type Expr = { readonly type: Type } & (
   | { readonly kind: "local"; readonly name: string }
   /**
    * One element at logical indices, or, with `along`, `type.lanes` consecutive ones: lane l reads at `indices`
-   * with l added to index `along`. bool, int8, uint8, int16, uint16 widen to i32 (bool to bool), float16 to f32.
+   * with l added to index `along`. bool and integers of up to 16 bits widen to i32 (bool to bool), floats of up to 16 to f32.
    */
   | { readonly kind: "load"; readonly buffer: Buffer; readonly indices: readonly Expr[]; readonly along?: number }
   /** The byte address of an element (i32). */
@@ -87,9 +87,11 @@ export const i16x8: Type = { scalar: "i16", lanes: 8 }, i8x16: Type = { scalar: 
 /** The scalar type that elements of a dtype are computed in. */
 export function computeScalar(dtype: DType): Scalar {
   switch (dtype) {
-    case "float32": case "float16": case "bfloat16": return "f32";
+    case "float32": case "float16": case "bfloat16":
+    case "float8e4m3fn": case "float8e4m3fnuz": case "float8e5m2": case "float8e5m2fnuz": case "float8e8m0": case "float4e2m1":
+      return "f32";
     case "float64": return "f64";
-    case "int8": case "int16": case "int32": case "uint8": case "uint16": return "i32";
+    case "int8": case "int16": case "int32": case "uint8": case "uint16": case "int4": case "uint4": case "int2": case "uint2": return "i32";
     case "uint32": return "u32";
     case "int64": return "i64";
     case "uint64": return "u64";
@@ -150,6 +152,8 @@ export function select(condition: Expr, a: ExprLike, b: ExprLike): Expr {
   return { kind: "select", condition, a: lift(a, type), b: lift(b, type), type };
 }
 export const cast = (a: Expr, scalar: Scalar): Expr => (a.type.scalar === scalar ? a : { kind: "cast", a, type: { scalar, lanes: a.type.lanes } });
+/** Every lane shifted by the same constant. */
+export const shift = (op: "shl" | "shr", a: Expr, by: number): Expr => ({ kind: "binary", op, a, b: constant(by, i32), type: a.type });
 export const bitcast = (a: Expr, type: Type): Expr => ({ kind: "bitcast", a, type });
 export const madd = (a: Expr, b: Expr, c: Expr, relaxed = true): Expr => ({ kind: "madd", a, b, c, relaxed, type: c.type });
 export const splat = (a: Expr, lanes: Type["lanes"]): Expr => ({ kind: "splat", a, type: { scalar: a.type.scalar, lanes } });

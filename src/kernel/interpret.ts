@@ -5,8 +5,9 @@
  */
 import { invariant, present } from "../core/assert.ts";
 import { evaluateDim, type Dim, type DimBinding } from "../core/dim.ts";
-import { byteSize, type DType } from "../core/dtype.ts";
-import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "../core/float16.ts";
+import { byteSize, isFloat, type DType } from "../core/dtype.ts";
+import { decoderOf, encoderOf } from "../core/float-bits.ts";
+import { wrapInteger } from "../core/tensor.ts";
 import { formatType, type Buffer, type Expr, type Scalar, type Type } from "./expr.ts";
 import type { Kernel } from "./kernel.ts";
 import { packLanes, scalarReader, scalarWriter, unpackLanes } from "./lane-bits.ts";
@@ -15,6 +16,7 @@ import {
   type NumberScalar, type WideScalar,
 } from "./scalar-ops.ts";
 import type { Stmt } from "./stmt.ts";
+import { storedAs } from "./storage-types.ts";
 
 /** Where a buffer lies: element (i…) is at byte `address` + byteSize(dtype) · Σ strides·i. */
 export interface BufferPlace {
@@ -173,12 +175,14 @@ class Interpreter {
   }
 
   private reader(dtype: DType): (address: number) => number {
-    const { view } = this;
+    const { view } = this, stored = storedAs(dtype);
+    if (stored) {
+      const bits = this.reader(stored), decode = decoderOf(dtype);
+      return decode ? (p) => decode(bits(p)) : bits;
+    }
     switch (dtype) {
       case "float32": return (p) => view.getFloat32(p, true);
       case "float64": return (p) => view.getFloat64(p, true);
-      case "float16": return (p) => fromFloat16(view.getUint16(p, true));
-      case "bfloat16": return (p) => fromBfloat16(view.getUint16(p, true));
       case "int8": return (p) => view.getInt8(p);
       case "int16": return (p) => view.getInt16(p, true);
       case "int32": return (p) => view.getInt32(p, true);
@@ -186,23 +190,24 @@ class Interpreter {
       case "uint16": return (p) => view.getUint16(p, true);
       case "uint32": return (p) => view.getUint32(p, true);
       case "bool": return (p) => (view.getUint8(p) !== 0 ? 1 : 0);
-      case "int64": case "uint64": case "string": return invariant(false, `${this.where}: ${dtype} read as a number`) as never;
+      default: return invariant(false, `${this.where}: ${dtype} read as a number`) as never;
     }
   }
   private writer(dtype: DType, scalar: Scalar): (address: number, x: number) => void {
-    const { view } = this;
-    const float = isFloatScalar(scalar), wantsFloat = dtype.startsWith("float") || dtype === "bfloat16";
-    invariant(float === wantsFloat && (scalar === "f64") === (dtype === "float64"), `${this.where}: ${scalar} stored as ${dtype}`);
+    const { view } = this, stored = storedAs(dtype);
+    invariant(isFloatScalar(scalar) === isFloat(dtype) && (scalar === "f64") === (dtype === "float64"), `${this.where}: ${scalar} stored as ${dtype}`);
+    if (stored) {
+      const bits = this.writer(stored, "i32"), encode = encoderOf(dtype) ?? ((v: number) => wrapInteger(v, dtype));
+      return (p, x) => bits(p, encode(x));
+    }
     switch (dtype) {
       case "float32": return (p, x) => view.setFloat32(p, x, true);
       case "float64": return (p, x) => view.setFloat64(p, x, true);
-      case "float16": return (p, x) => view.setUint16(p, toFloat16(x), true);
-      case "bfloat16": return (p, x) => view.setUint16(p, toBfloat16(x), true);
       case "int8": case "uint8": return (p, x) => view.setUint8(p, x & 0xff);
       case "int16": case "uint16": return (p, x) => view.setUint16(p, x & 0xffff, true);
       case "int32": case "uint32": return (p, x) => view.setInt32(p, x | 0, true);
       case "bool": return (p, x) => view.setUint8(p, x !== 0 ? 1 : 0);
-      case "int64": case "uint64": case "string": return invariant(false, `${this.where}: ${scalar} stored as ${dtype}`) as never;
+      default: return invariant(false, `${this.where}: ${scalar} stored as ${dtype}`) as never;
     }
   }
 

@@ -9,7 +9,7 @@ import type { FunctionProto, ModelProto, NodeProto, OperatorSetIdProto } from ".
 
 /** Opset versions by domain; the standard domain is "". */
 export type Opsets = ReadonlyMap<string, number>;
-export const oldestOpset = 7, newestOpset = 26;
+export const oldestOpset = 7, newestOpset = 27;
 
 export const domainOf = (domain: string): string => (domain === "ai.onnx" ? "" : domain);
 export const readOpsets = (imports: readonly OperatorSetIdProto[]): Opsets => new Map(imports.map((o) => [domainOf(o.domain), Number(o.version)]));

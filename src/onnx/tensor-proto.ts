@@ -5,7 +5,8 @@
 import { create } from "@bufbuild/protobuf";
 import { fail, type Place } from "../core/diagnostic.ts";
 import { allocate, byteSize, dtypeFromOnnx, dtypes, viewBytes, type DType, type TensorData } from "../core/dtype.ts";
-import { bytesOf, type Tensor } from "../core/tensor.ts";
+import { isPacked, packedBytes, packElements, unpackElements } from "../core/packed.ts";
+import { bytesOf, numericData, type Tensor } from "../core/tensor.ts";
 import type { ExternalFiles } from "./external-data.ts";
 import { TensorProto_DataLocation, TensorProto_DataType, TensorProtoSchema, type TensorProto } from "./schema/onnx_pb.ts";
 
@@ -18,10 +19,10 @@ export function readTensor(proto: TensorProto, files: ExternalFiles, place: Plac
   const size = dims.reduce((n, d) => n * d, 1);
   if (!Number.isSafeInteger(size * Math.max(1, byteSize(dtype)))) fail("OF2011", `a tensor of [${dims}] is too large`, { place: at });
   if (dtype === "string") return { dtype, dims, data: readStrings(proto, size, at) };
-  if (proto.dataLocation === TensorProto_DataLocation.EXTERNAL) return { dtype, dims, data: fromBytes(dtype, files.bytes(proto, size * byteSize(dtype), at)) };
+  if (proto.dataLocation === TensorProto_DataLocation.EXTERNAL) return { dtype, dims, data: fromBytes(dtype, files.bytes(proto, packedBytes(dtype, size), at), size) };
   if (hasTypedData(proto)) return { dtype, dims, data: readTyped(proto, dtype, size, at) };
-  checkSize(proto.rawData.byteLength, size * byteSize(dtype), "bytes", dims, dtype, at);
-  return { dtype, dims, data: fromBytes(dtype, proto.rawData) };
+  checkSize(proto.rawData.byteLength, packedBytes(dtype, size), "bytes", dims, dtype, at);
+  return { dtype, dims, data: fromBytes(dtype, proto.rawData, size) };
 }
 
 /** The dtype with this number, or a diagnostic that names it. */
@@ -44,7 +45,8 @@ function checkSize(have: number, want: number, unit: string, dims: readonly numb
 }
 
 /** Bools that hold anything but 0 and 1 are brought to 1. */
-function fromBytes(dtype: DType, bytes: Uint8Array): TensorData {
+function fromBytes(dtype: DType, bytes: Uint8Array, size: number): TensorData {
+  if (isPacked(dtype)) return unpackElements(dtype, bytes, size);
   if (dtype === "bool" && bytes.some((b) => b > 1)) return bytes.map((b) => (b === 0 ? 0 : 1));
   return viewBytes(dtype, bytes);
 }
@@ -63,7 +65,8 @@ function readTyped(proto: TensorProto, dtype: DType, size: number, place: Place)
   const field: readonly number[] | readonly bigint[] =
     dtype === "float32" ? proto.floatData : dtype === "float64" ? proto.doubleData
     : dtype === "int64" ? proto.int64Data : dtype === "uint64" || dtype === "uint32" ? proto.uint64Data : proto.int32Data;
-  checkSize(field.length, size, "elements", proto.dims.map(Number), dtype, place);
+  checkSize(field.length, isPacked(dtype) ? packedBytes(dtype, size) : size, "elements", proto.dims.map(Number), dtype, place);
+  if (isPacked(dtype)) return unpackElements(dtype, proto.int32Data, size);
   const data = allocate(dtype, size);
   for (let i = 0; i < size; i++) {
     const value = field[i] ?? 0;
@@ -75,6 +78,7 @@ function readTyped(proto: TensorProto, dtype: DType, size: number, place: Place)
 /** A tensor with raw data (or string data), under `name`. */
 export function writeTensor(tensor: Tensor, name = ""): TensorProto {
   const shared = { name, dims: tensor.dims.map(BigInt), dataType: dtypes[tensor.dtype].onnx };
+  if (isPacked(tensor.dtype)) return create(TensorProtoSchema, { ...shared, rawData: packElements(tensor.dtype, numericData(tensor)) });
   if (tensor.dtype !== "string") return create(TensorProtoSchema, { ...shared, rawData: bytesOf(tensor) });
   const encoder = new TextEncoder();
   return create(TensorProtoSchema, { ...shared, stringData: (tensor.data as readonly string[]).map((s) => encoder.encode(s)) });

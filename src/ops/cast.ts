@@ -1,13 +1,15 @@
 /**
- * Cast and CastLike. Float to integer truncates toward zero and saturates at the type's range (ONNX leaves it open), NaN
- * gives 0; integer to integer wraps; to bool is `≠ 0`; to float16 and bfloat16 rounds at once, also inside a kernel.
- * Strings are cast on the host.
+ * Cast and CastLike. Float to integer truncates toward zero and saturates at the type's range (ONNX leaves it open; for
+ * integers of fewer than 8 bits it wraps, as in the standard's tests), NaN gives 0; integer to integer wraps; to bool is
+ * `≠ 0`; to floats of 16 and fewer bits rounds at once, also inside a kernel. Strings are cast on the host.
  */
 import { dimRange } from "../core/dim.ts";
-import { dtypeFromOnnx, dtypes, isFloat, isInteger, type DType } from "../core/dtype.ts";
+import { bitsOf, dtypeFromOnnx, dtypes, integerRange, isFloat, isInteger, isStorageOnly, type DType } from "../core/dtype.ts";
+import { floatFormats, largestOf } from "../core/small-floats.ts";
 import { Cast as evaluateCast, CastLike as evaluateCastLike } from "../evaluate/cast.ts";
-import { defineOp, optional, required, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
+import { defineOp, optional, required, type InferContext, type Operand, type Spelling, type TypeInfo } from "../graph/op.ts";
 import { add, and, binary, bitcast, cast, computeScalar, i32, lift, lt, select, sub, unary, type Expr } from "../kernel/expr.ts";
+import { decodeStored, encodeStored } from "../kernel/storage-types.ts";
 import { elementsOf, equalDim, largestWhole, notDim, typeWith } from "./element-values.ts";
 import { narrow } from "./element-wise.ts";
 
@@ -17,8 +19,9 @@ export const Cast = defineOp({
   attributes: { to: required("int"), saturate: optional("int"), round_mode: optional("string") },
   fusionKind: "elementwise",
   infer: ({ input }, { to }, context) => [castType(input, dtypeFromOnnx(to) ?? unsupported(context, to))],
-  lowerable: ({ input }, { to }) => canLower(input.dtype, dtypeFromOnnx(to)),
-  lower: ({ input }, { to }) => [castElements(input, dtypeFromOnnx(to) ?? input.dtype)],
+  lowerable: ({ input }, { to, round_mode }) => canLower(input.dtype, dtypeFromOnnx(to), round_mode),
+  lower: ({ input }, { to, saturate }) => [castElements(input, dtypeFromOnnx(to) ?? input.dtype, saturate !== 0)],
+  write,
 });
 const unsupported = (context: InferContext, to: number): never => context.fail("OF3013", `element type ${to} is not supported`);
 
@@ -28,13 +31,22 @@ export const CastLike = defineOp({
   attributes: { saturate: optional("int"), round_mode: optional("string") },
   fusionKind: "elementwise",
   infer: ({ input, target_type }) => [castType(input, target_type.dtype)],
-  lowerable: ({ input, target_type }) => canLower(input.dtype, target_type.dtype),
-  lower: ({ input, target_type }) => [castElements(input, target_type.dtype)],
+  lowerable: ({ input, target_type }, { round_mode }) => canLower(input.dtype, target_type.dtype, round_mode),
+  lower: ({ input, target_type }, { saturate }) => [castElements(input, target_type.dtype, saturate !== 0)],
+  write,
 });
 
-/** float64 to the half types would round twice on its way through float32. */
-const canLower = (from: DType, to: DType | undefined): boolean =>
-  from !== "string" && to !== "string" && !(from === "float64" && (to === "float16" || to === "bfloat16"));
+/** float64 to narrower types would round twice on its way through float32. */
+const canLower = (from: DType, to: DType | undefined, rounding: string | undefined): boolean =>
+  from !== "string" && to !== undefined && to !== "string" && !(from === "float64" && isFloat(to) && dtypes[to].size < 4)
+  && !(to === "float8e8m0" && rounding !== undefined && rounding !== "up");
+
+/** Attributes that older opsets lack are left out where they say what is usual. */
+function write(node: Spelling, opset: number): Spelling | undefined {
+  const { saturate, round_mode, ...rest } = node.attributes;
+  if ((saturate === 0 && opset < 19) || (round_mode !== undefined && round_mode !== "up" && opset < 24)) return undefined;
+  return { ...node, attributes: { ...rest, ...(opset >= 19 && saturate !== undefined ? { saturate } : {}), ...(opset >= 24 && round_mode !== undefined ? { round_mode } : {}) } };
+}
 
 function castType(input: TypeInfo, to: DType): TypeInfo {
   const elements = elementsOf(input);
@@ -45,19 +57,18 @@ function castType(input: TypeInfo, to: DType): TypeInfo {
 }
 /** Values that stay themselves; sizes are taken to fit 24 bits. */
 function rangeOf(dtype: DType): readonly [number, number] {
-  if (!isInteger(dtype)) return [-largestWhole(dtype), largestWhole(dtype)];
-  const bits = 8 * dtypes[dtype].size;
-  return dtypes[dtype].kind === "uint" ? [0, 2 ** bits - 1] : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
+  return isInteger(dtype) ? integerRange(dtype) : [-largestWhole(dtype), largestWhole(dtype)];
 }
 
-const castElements = (x: Operand, to: DType) => (...indices: readonly Expr[]): Expr => castElement(x.at(...indices), x.dtype, to);
+const castElements = (x: Operand, to: DType, saturate: boolean) => (...indices: readonly Expr[]): Expr => castElement(x.at(...indices), x.dtype, to, saturate);
 
-/** One element, from the scalar that `from` is computed in to that of `to`. */
-export function castElement(x: Expr, from: DType, to: DType): Expr {
+/** One element, from the scalar that `from` is computed in to that of `to`; `saturate` limits floats of 8 bits to their finite values. */
+export function castElement(x: Expr, from: DType, to: DType, saturate = true): Expr {
   if (from === to) return x;
   if (to === "bool") return binary("ne", x, 0);
   if (to === "float16") return from === "bool" ? cast(x, "f32") : roundToHalf(cast(x, "f32"));
   if (to === "bfloat16") return from === "bool" ? cast(x, "f32") : roundToBrain(cast(x, "f32"));
+  if (isFloat(to) && isStorageOnly(to)) return roundStored(cast(x, "f32"), to, saturate);
   if (isFloat(from) && byteSizeBelow4(to)) {
     const [low, high] = rangeOf(to);
     const whole = cast(x, "i32");
@@ -65,7 +76,15 @@ export function castElement(x: Expr, from: DType, to: DType): Expr {
   }
   return narrow(cast(x, computeScalar(to)), to);
 }
-const byteSizeBelow4 = (dtype: DType): boolean => isInteger(dtype) && dtypes[dtype].size < 4;
+const byteSizeBelow4 = (dtype: DType): boolean => isInteger(dtype) && dtypes[dtype].size < 4 && bitsOf(dtype) >= 8;
+
+/** The value that a float of 8 or fewer bits stores. */
+function roundStored(x: Expr, to: DType, saturate: boolean): Expr {
+  const format = floatFormats[to];
+  const most = format ? largestOf(format) : 2 ** 127;
+  const limited = format ? binary("min", binary("max", x, -most), most) : select(lt(unary("abs", x), Infinity), binary("min", unary("abs", x), most), x);
+  return decodeStored(encodeStored(saturate ? limited : x, to), to);
+}
 
 /** The nearest float16 value, ties to even: normal ones by rounding the bits, small ones by adding and subtracting 1/2, whose last bit is worth 2⁻²⁴. */
 function roundToHalf(x: Expr): Expr {

@@ -4,7 +4,7 @@
  * exporters cast sizes to float and back. Sizes are taken to be below 2^24, so that float32 holds them exactly.
  */
 import { dimAdd, dimEqual, dimExactDiv, dimFloorDiv, dimMax, dimMin, dimMod, dimMul, dimProduct, dimRange, dimSub, isStatic, type Dim } from "../core/dim.ts";
-import type { DType } from "../core/dtype.ts";
+import { byteSize, isFloat, type DType } from "../core/dtype.ts";
 import type { Evaluate, EvaluateAttributes } from "../core/evaluate.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
 import { broadcastSources } from "../core/strided.ts";
@@ -13,7 +13,7 @@ import type { TypeInfo } from "../graph/op.ts";
 /** Larger tensors are not followed. */
 export const elementLimit = 64;
 
-const isCounted = (dtype: DType): boolean => dtype !== "string" && dtype !== "float16" && dtype !== "bfloat16";
+const isCounted = (dtype: DType): boolean => dtype !== "string" && (!isFloat(dtype) || byteSize(dtype) >= 4);
 
 /** The largest whole number that a dtype follows exactly. */
 export const largestWhole = (dtype: DType): number => (dtype === "float32" ? 2 ** 24 : Number.MAX_SAFE_INTEGER);

@@ -3,20 +3,21 @@
  * narrower than 32 bits are computed in 32 and wrapped after every operation.
  */
 import { broadcastShapes, formatShape, type Dim } from "../core/dim.ts";
-import { dtypes, isFloat, type DType } from "../core/dtype.ts";
+import { dtypes, isFloat, isInteger, isStorageOnly, type DType } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { defineOp, type InferContext, type LowerContext, type OpDef, type Operand, type TypeInfo } from "../graph/op.ts";
 import { binary, type Expr } from "../kernel/expr.ts";
+import { wrapInteger } from "../kernel/storage-types.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
 import { combineElements, typeWith } from "./element-values.ts";
 
 export type Allowed = "float" | "numeric" | "integer" | "bool" | "signed" | "any";
 const admits: Readonly<Record<Allowed, (dtype: DType) => boolean>> = {
-  float: isFloat,
-  numeric: (d) => d !== "string" && d !== "bool",
-  integer: (d) => dtypes[d].kind === "int" || dtypes[d].kind === "uint",
+  float: (d) => isFloat(d) && !isStorageOnly(d),
+  numeric: (d) => d !== "string" && d !== "bool" && !isStorageOnly(d),
+  integer: (d) => isInteger(d) && !isStorageOnly(d),
   bool: (d) => d === "bool",
-  signed: (d) => isFloat(d) || dtypes[d].kind === "int",
+  signed: (d) => (isFloat(d) || dtypes[d].kind === "int") && !isStorageOnly(d),
   any: () => true,
 };
 
@@ -51,6 +52,7 @@ export function narrow(x: Expr, dtype: DType): Expr {
     case "int16": return binary("shr", binary("shl", x, 16), 16);
     case "uint8": return binary("and", x, 255);
     case "uint16": return binary("and", x, 65535);
+    case "int4": case "uint4": case "int2": case "uint2": return wrapInteger(x, dtype);
     default: return x;
   }
 }

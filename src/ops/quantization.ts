@@ -1,31 +1,24 @@
 /** Scales and zero points: which one an element takes, and rounding to a quantised dtype. */
 import { invariant } from "../core/assert.ts";
 import type { Dim } from "../core/dim.ts";
-import type { DType } from "../core/dtype.ts";
+import { bitsOf, integerRange, isInteger, type DType } from "../core/dtype.ts";
 import type { InferContext, Operand, TypeInfo } from "../graph/op.ts";
 import { add, binary, cast, constant, div, f32, i32, mul, unary, type Expr } from "../kernel/expr.ts";
 import { numbersKnown } from "./element-values.ts";
 import { operand } from "./window.ts";
 
-const limits: Partial<Readonly<Record<DType, readonly [number, number]>>> = {
-  int8: [-128, 127], uint8: [0, 255], int16: [-32768, 32767], uint16: [0, 65535], int32: [-(2 ** 31), 2 ** 31 - 1],
-};
-
 /** Reports a dtype that values cannot be quantised to. */
 export function checkQuantized(dtype: DType, context: InferContext): DType {
-  return limits[dtype] && dtype !== "int32" ? dtype : context.fail("OF3013", `cannot quantise to ${dtype}`);
+  return isInteger(dtype) && bitsOf(dtype) <= 16 ? dtype : context.fail("OF3013", `cannot quantise to ${dtype}`);
 }
 
 /** A float32 value rounded half to even, shifted by the zero point (i32) and saturated; as i32. NaN gives the least value. */
 export const quantized = (value: Expr, zeroPoint: Expr, dtype: DType): Expr => saturated(add(unary("nearest", value), cast(zeroPoint, "f32")), dtype);
 
-/** A float32 value limited to a dtype's range, as i32; NaN gives the least value. */
+/** A float32 value limited to an integer dtype's range, as i32; NaN gives the least value. */
 export function saturated(value: Expr, dtype: DType): Expr {
-  const [low, high] = limits[dtype] ?? invariantLimits(dtype);
+  const [low, high] = integerRange(dtype);
   return cast(binary("pmin", constant(high, f32), binary("pmax", constant(low, f32), value)), "i32");
-}
-function invariantLimits(dtype: DType): never {
-  invariant(false, `${dtype} is a quantised type`);
 }
 
 /** An i32 accumulator as a quantised value: acc · (a · b / y) in float32. */

@@ -1,10 +1,12 @@
 /** QuantizeLinear and DequantizeLinear: per tensor, per axis, or in blocks along an axis. */
 import { dimEqual, formatShape } from "../core/dim.ts";
-import { dtypeFromOnnx, type DType } from "../core/dtype.ts";
+import { dtypeFromOnnx, isFloat, type DType } from "../core/dtype.ts";
 import { defineOp, int, type AttributeSpec, type InferContext, type Operand, type OpDef, type Spelling, type TypeInfo } from "../graph/op.ts";
-import { cast, constant, div, i32, mul, sub, type Expr } from "../kernel/expr.ts";
+import { add, cast, constant, div, mul, scalarType, sub, type Expr } from "../kernel/expr.ts";
 import { DequantizeLinear as evaluateDequantize, QuantizeLinear as evaluateQuantize } from "../evaluate/quantize.ts";
+import { floatFormats } from "../core/small-floats.ts";
 import { axisWithin } from "./axis-reduction.ts";
+import { castElement } from "./cast.ts";
 import { checkQuantized, quantized, scaleIndices } from "./quantization.ts";
 
 const attributes = { axis: int(1), block_size: int(0), output_dtype: int(0) } as const satisfies Record<string, AttributeSpec>;
@@ -21,44 +23,60 @@ function checkScale(X: TypeInfo, scale: TypeInfo, { axis, block_size }: Options,
   if (!perAxis && !blocked) context.fail("OF3011", `scales of ${formatShape(scale.shape)} do not fit a tensor of ${formatShape(X.shape)} along axis ${axis}`);
 }
 
-function givenDtype(code: number, context: InferContext): DType | undefined {
-  return code === 0 ? undefined : (dtypeFromOnnx(code) ?? context.fail("OF3012", `output_dtype ${code} is not supported`));
+function givenDtype(code: number, context: InferContext, attribute = "output_dtype"): DType | undefined {
+  return code === 0 ? undefined : (dtypeFromOnnx(code) ?? context.fail("OF3012", `${attribute} ${code} is no element type`));
 }
 
 const axisOfScale = (axis: number, rank: number): number => (axis < 0 ? axis + rank : axis);
 
-/** The zero point of an element as i32. */
-function zeroOf(zero: Operand | undefined, { axis, block_size }: Options, indices: readonly Expr[]): Expr {
-  return zero ? cast(zero.at(...scaleIndices(zero.shape, axisOfScale(axis, indices.length), block_size, indices)), "i32") : constant(0, i32);
+/** The zero point of an element as `scalar`. */
+function zeroOf(zero: Operand | undefined, { axis, block_size }: Options, indices: readonly Expr[], scalar: "i32" | "f32" = "i32"): Expr {
+  return zero ? cast(zero.at(...scaleIndices(zero.shape, axisOfScale(axis, indices.length), block_size, indices)), scalar) : constant(0, scalarType(scalar));
 }
 
-/** Attributes came with opsets 13 (axis), 21 (blocks, output type) and 23 (precision). */
-function write(node: Spelling, opset: number): Spelling | undefined {
-  const { axis, block_size, output_dtype, ...rest } = node.attributes;
-  if (opset >= 21) return { ...node, attributes: { ...rest, axis, ...(block_size ? { block_size } : {}), ...(output_dtype ? { output_dtype } : {}) } };
-  if (block_size || output_dtype) return undefined;
-  return opset >= 13 ? { ...node, attributes: { axis } } : { ...node, attributes: {} };
+/** Attributes came with opsets 13 (axis), 19 (saturate), 21 (blocks, Quantize's output type) and 23 (precision, Dequantize's output type). */
+function writer(outputDtypeSince: number): (node: Spelling, opset: number) => Spelling | undefined {
+  return (node, opset) => {
+    const { axis, block_size, output_dtype, precision, saturate, ...rest } = node.attributes;
+    if ((block_size && opset < 21) || (output_dtype && opset < outputDtypeSince) || (precision && opset < 23) || (saturate === 0 && opset < 19)) return undefined;
+    return {
+      ...node,
+      attributes: {
+        ...rest, ...(opset >= 13 ? { axis } : {}), ...(block_size ? { block_size } : {}), ...(output_dtype ? { output_dtype } : {}),
+        ...(precision ? { precision } : {}), ...(saturate === 0 ? { saturate } : {}),
+      },
+    };
+  };
 }
+
+/** Reports a dtype that QuantizeLinear does not give. */
+const checkTarget = (dtype: DType, context: InferContext): DType => (floatFormats[dtype] ? dtype : checkQuantized(dtype, context));
+
+/** A float32 quotient rounded to the precision that divisions are made in. */
+const rounded = (quotient: Expr, precision: DType): Expr => (precision === "float16" || precision === "bfloat16" ? castElement(quotient, "float32", precision) : quotient);
 
 export const QuantizeLinear = defineOp({
   type: "QuantizeLinear",
   domain: "",
   since: 21,
   inputs: { x: "required", y_scale: "required", y_zero_point: "optional" },
-  attributes,
+  attributes: { ...attributes, precision: int(0), saturate: int(1) },
   fusionKind: "broadcast",
   infer({ x, y_scale, y_zero_point }, options, context) {
     checkScale(x, y_scale, options, context);
     const dtype = y_zero_point?.dtype ?? givenDtype(options.output_dtype, context) ?? "uint8";
-    return [{ dtype: checkQuantized(dtype, context), shape: x.shape }];
+    if (options.precision !== 0) givenDtype(options.precision, context, "precision");
+    return [{ dtype: checkTarget(dtype, context), shape: x.shape }];
   },
   evaluate: evaluateQuantize,
   lower: ({ x, y_scale, y_zero_point }, options, { outputs }) => [(...indices) => {
     const scale = y_scale.at(...scaleIndices(y_scale.shape, axisOfScale(options.axis, indices.length), options.block_size, indices));
-    const value = div(cast(x.at(...indices), "f32"), cast(scale, "f32"));
-    return quantized(value, zeroOf(y_zero_point, options, indices), outputs[0]?.dtype ?? "uint8");
+    const value = rounded(div(cast(x.at(...indices), "f32"), cast(scale, "f32")), dtypeFromOnnx(options.precision) ?? y_scale.dtype);
+    const dtype = outputs[0]?.dtype ?? "uint8";
+    if (!isFloat(dtype)) return quantized(value, zeroOf(y_zero_point, options, indices), dtype);
+    return castElement(y_zero_point ? add(value, zeroOf(y_zero_point, options, indices, "f32")) : value, "float32", dtype, options.saturate !== 0);
   }],
-  write,
+  write: writer(21),
 });
 
 export const DequantizeLinear = defineOp({
@@ -75,10 +93,10 @@ export const DequantizeLinear = defineOp({
   evaluate: evaluateDequantize,
   lower: ({ x, x_scale, x_zero_point }, options) => [(...indices) => {
     const scale = x_scale.at(...scaleIndices(x_scale.shape, axisOfScale(options.axis, indices.length), options.block_size, indices));
-    const steps = sub(cast(x.at(...indices), "i32"), zeroOf(x_zero_point, options, indices));
+    const scalar = isFloat(x.dtype) ? "f32" : "i32", steps = sub(cast(x.at(...indices), scalar), zeroOf(x_zero_point, options, indices, scalar));
     return mul(cast(steps, "f32"), cast(scale, "f32"));
   }],
-  write,
+  write: writer(23),
 });
 
 /** The com.microsoft forms of the same operators: they know `axis` alone. */

@@ -3,7 +3,7 @@
  * Exact: every result keeps its bits. A graph output keeps its name.
  */
 import { dimEqual, shapeEqual, symbolsOf, type Dim } from "../core/dim.ts";
-import { dtypes, isFloat, isInteger, type DType } from "../core/dtype.ts";
+import { bitsOf, dtypes, isFloat, isInteger, type DType } from "../core/dtype.ts";
 import { toNumbers } from "../core/tensor.ts";
 import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
 import { typeWithConstant } from "../graph/infer-node.ts";
@@ -199,17 +199,19 @@ function significantBits(dtype: DType): number {
     case "float64": return 53;
     case "float32": return 24;
     case "float16": return 11;
-    default: return 8;
+    case "bfloat16": return 8;
+    default: return 0;
   }
 }
 
 /** Whether every value of `from` is one of `to`. */
 function keepsEveryValue(from: DType, to: DType): boolean {
   if (from === to) return true;
-  if (from === "bool") return to !== "string";
+  if (from === "bool") return to !== "string" && to !== "float8e8m0";
   const [a, b] = [dtypes[from], dtypes[to]];
-  if (isFloat(from)) return isFloat(to) && b.size > a.size;
-  if (isFloat(to)) return 8 * a.size <= significantBits(to);
-  if (a.kind === "uint") return (b.kind === "uint" && b.size >= a.size) || (b.kind === "int" && b.size > a.size);
-  return a.kind === "int" && b.kind === "int" && b.size >= a.size;
+  const wider = bitsOf(to) - bitsOf(from);
+  if (isFloat(from)) return isFloat(to) && b.size > a.size && from !== "float8e8m0";
+  if (isFloat(to)) return bitsOf(from) <= significantBits(to);
+  if (a.kind === "uint") return (b.kind === "uint" && wider >= 0) || (b.kind === "int" && wider > 0);
+  return a.kind === "int" && b.kind === "int" && wider >= 0;
 }

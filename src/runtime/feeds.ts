@@ -3,7 +3,7 @@ import { evaluateDimJson, formatDimJson, type DimJson } from "../core/dim-json.t
 import type { CheckJson, InputJson } from "../artifact/manifest.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import type { TensorData } from "../core/dtype.ts";
-import { checkLength, storageOf, Tensor, type Resident, type TensorLike } from "./tensor.ts";
+import { elementsOf, Tensor, type Resident, type TensorLike } from "./tensor.ts";
 
 /** Compiled code counts in 32 bits. */
 const largestSize = 2 ** 31 - 1;
@@ -77,9 +77,7 @@ function accept(input: InputJson, feed: TensorLike, owner: object): Fed {
   const dims = [...feed.dims];
   if (dims.some((d) => d > largestSize)) fail("OF7004", `what is fed to '${input.name}' has dims [${dims.join(", ")}]; sizes are at most ${largestSize}`);
   if (feed instanceof Tensor && feed.resident?.owner === owner) return { dims, data: feed.resident };
-  const data = storageOf(input.dtype, feed.data);
-  checkLength(data.length, dims, `what is fed to '${input.name}'`);
-  return { dims, data };
+  return { dims, data: elementsOf(input.dtype, feed.data, dims, `what is fed to '${input.name}'`) };
 }
 
 const formatShape = (dims: readonly DimJson[]): string => `[${dims.map(formatDimJson).join(", ")}]`;

@@ -115,10 +115,7 @@ export class Session {
   }
 
   #result({ buffers, heap }: Machine, p: PortJson, keep: boolean): Tensor {
-    if (!keep || p.dtype === "string") {
-      const t = buffers.read(p.buffer);
-      return new Tensor(t.dtype, t.data as never, t.dims);
-    }
+    if (!keep || p.dtype === "string") return Tensor.of(buffers.read(p.buffer));
     const dims = buffers.dims(p.buffer);
     const bytes = sizeOf(dims) * byteSize(p.dtype);
     const address = heap.allocate(bytes);

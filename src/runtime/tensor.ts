@@ -1,8 +1,9 @@
 /** Tensors that go into and come out of a session; of the same shape as onnxruntime-common's. */
 import { fail } from "../core/diagnostic.ts";
-import { allocate, byteSize, dtypes, is64, isInteger, type DType, type TensorData, type TypedArray } from "../core/dtype.ts";
-import { toBfloat16, toFloat16 } from "../core/float16.ts";
-import { sizeOf } from "../core/tensor.ts";
+import { allocate, bitsOf, dtypes, integerRange, is64, isInteger, type DType, type TensorData, type TypedArray } from "../core/dtype.ts";
+import { encoderOf } from "../core/float-bits.ts";
+import { isPacked, packedBytes, packElements, unpackElements } from "../core/packed.ts";
+import { numericData, sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
 
 /** What `run` accepts: a Tensor of ours or onnxruntime's, or a plain object of this shape. */
 export interface TensorLike {
@@ -32,8 +33,10 @@ export class Tensor implements TensorLike {
   #resident: Resident | undefined;
 
   /**
-   * @param type element type; float16 and bfloat16 take their bits in a Uint16Array (or a Float16Array where that exists)
-   * @param data as many elements as `dims` say, row-major; typed arrays are not copied
+   * @param type element type; float16 and bfloat16 take their bits in a Uint16Array (or a Float16Array where that exists),
+   *   floats of 8 bits theirs in a Uint8Array
+   * @param data as many elements as `dims` say, row-major; typed arrays are not copied. Typed arrays of int4, uint4, int2,
+   *   uint2 and float4e2m1 hold packed bytes, the first element in the lowest bits
    */
   constructor(type: DType, data: ElementSource | Resident, dims?: readonly number[]) {
     if (!Object.hasOwn(dtypes, type)) fail("OF7003", `there is no tensor type '${String(type)}'`);
@@ -43,14 +46,24 @@ export class Tensor implements TensorLike {
       this.dims = dims ?? [];
       return;
     }
-    this.#data = storageOf(type, data);
-    this.dims = dims ?? [this.#data.length];
-    checkLength(this.#data.length, this.dims, "the tensor");
+    const stored = ArrayBuffer.isView(data) || !isPacked(type) ? storageOf(type, data) : undefined;
+    this.dims = dims ?? [stored && isPacked(type) ? (stored.length * 8) / bitsOf(type) : data.length];
+    this.#data = stored ?? pack(type, elementsOf(type, data, this.dims, "the tensor"));
+    if (stored) checkLength(type, stored.length, this.dims, "the tensor");
   }
+
+  /** A tensor around elements that have a place each. */
+  static of(t: CoreTensor): Tensor { return new Tensor(t.dtype, isPacked(t.dtype) ? pack(t.dtype, t.data) : (t.data as ElementSource), t.dims); }
+  /** The elements with a place each, also where `data` packs several into a byte. */
+  unpacked(): CoreTensor {
+    const data = this.#resident ? this.#resident.read() : elementsOf(this.type, this.data, this.dims, "the tensor");
+    return { dtype: this.type, dims: this.dims, data };
+  }
+
 
   /** The elements. For a result kept in WebAssembly memory, a copy. */
   get data(): TensorData {
-    if (this.#resident) return this.#resident.read();
+    if (this.#resident) return isPacked(this.type) ? pack(this.type, this.#resident.read()) : this.#resident.read();
     return this.#data ?? fail("OF7012", "this tensor has been disposed");
   }
   async getData(): Promise<TensorData> { return this.data; }
@@ -70,14 +83,40 @@ export class Tensor implements TensorLike {
 
 const isResident = (data: ElementSource | Resident): data is Resident => typeof data === "object" && data !== null && "owner" in data && "free" in data;
 
-/** Refuses a length that the dims do not have, with OF7006. */
-export function checkLength(length: number, dims: readonly number[], what: string): void {
-  if (!Array.isArray(dims) || dims.some((d) => !Number.isSafeInteger(d) || d < 0)) fail("OF7004", `${what} has dims [${Array.isArray(dims) ? dims.join(", ") : String(dims)}]; sizes are whole numbers of at least 0`);
-  if (length !== sizeOf(dims)) fail("OF7006", `${what} of [${dims.join(", ")}] needs ${sizeOf(dims)} elements and has ${length}`);
+/** Elements put together as `data` gives them. */
+function pack(type: DType, elements: TensorData): TypedArray {
+  const bytes = packElements(type, numericData({ dtype: type, dims: [], data: elements }));
+  return allocate(type, 0) instanceof Int8Array ? new Int8Array(bytes.buffer) : bytes;
 }
 
-/** `data` as what core tensors store: the dtype's own typed array, float16 as bits, bool as bytes. */
-export function storageOf(type: DType, data: unknown): TensorData {
+/** What is given as a tensor's data, with a place for each element. Fails with OF7003, OF7004 or OF7006. */
+export function elementsOf(type: DType, data: unknown, dims: readonly number[], what: string): TensorData {
+  const stored = storageOf(type, data);
+  if (!isPacked(type) || !ArrayBuffer.isView(stored) || !ArrayBuffer.isView(data)) {
+    checkSize(stored.length, dims, what);
+    return stored;
+  }
+  checkLength(type, stored.length, dims, what);
+  return unpackElements(type, stored as Uint8Array, sizeOf(dims));
+}
+
+/** Refuses a typed array whose length the dims do not have, with OF7006. */
+function checkLength(type: DType, length: number, dims: readonly number[], what: string): void {
+  if (!isPacked(type)) return checkSize(length, dims, what);
+  checkDims(dims, what);
+  const bytes = packedBytes(type, sizeOf(dims));
+  if (length !== bytes) fail("OF7006", `${what} of [${dims.join(", ")}] needs ${bytes} bytes of packed ${type} and has ${length}`);
+}
+function checkSize(length: number, dims: readonly number[], what: string): void {
+  checkDims(dims, what);
+  if (length !== sizeOf(dims)) fail("OF7006", `${what} of [${dims.join(", ")}] needs ${sizeOf(dims)} elements and has ${length}`);
+}
+function checkDims(dims: readonly number[], what: string): void {
+  if (!Array.isArray(dims) || dims.some((d) => !Number.isSafeInteger(d) || d < 0)) fail("OF7004", `${what} has dims [${Array.isArray(dims) ? dims.join(", ") : String(dims)}]; sizes are whole numbers of at least 0`);
+}
+
+/** `data` in the dtype's own typed array: floats of 16 bits and fewer as bits, bool as bytes. Lists get an element a place. */
+function storageOf(type: DType, data: unknown): TensorData {
   if (type === "string") {
     if (Array.isArray(data) && data.every((s) => typeof s === "string")) return data;
     return fail("OF7003", "a string tensor takes an array of strings");
@@ -89,6 +128,7 @@ export function storageOf(type: DType, data: unknown): TensorData {
       const values = data as unknown as ArrayLike<number> & ArrayBufferView;
       if (type === "float16") return new Uint16Array(values.buffer, values.byteOffset, values.length);
     }
+    if (isPacked(type) && data instanceof Uint8Array) return new Int8Array(data.buffer, data.byteOffset, data.byteLength);
     if (type === "uint8" && data.constructor.name === "Uint8ClampedArray") return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     return fail("OF7003", `a ${type} tensor takes a ${empty.constructor.name}, not a ${data.constructor.name}`);
   }
@@ -102,10 +142,10 @@ export function storageOf(type: DType, data: unknown): TensorData {
 }
 
 function encode(value: number, type: DType): number {
-  if (type === "float16") return toFloat16(value);
-  if (type === "bfloat16") return toBfloat16(value);
+  const toBits = encoderOf(type);
+  if (toBits) return toBits(value);
   if (type === "bool") return value === 0 ? 0 : 1;
-  const [least, most] = isInteger(type) ? rangeOf(type) : [-Infinity, Infinity];
+  const [least, most] = isInteger(type) ? integerRange(type) : [-Infinity, Infinity];
   return isInteger(type) && !(Number.isInteger(value) && value >= least && value <= most) ? notAnElement(value, type) : value;
 }
 
@@ -124,9 +164,5 @@ function integerOf(value: unknown, type: "int64" | "uint64"): bigint {
   return (type === "int64" ? BigInt.asIntN(64, integer) : BigInt.asUintN(64, integer)) === integer ? integer : notAnElement(value, type);
 }
 
-function rangeOf(type: DType): readonly [least: number, most: number] {
-  const bits = 8 * byteSize(type);
-  return dtypes[type].kind === "uint" ? [0, 2 ** bits - 1] : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
-}
 
 const notAnElement = (value: unknown, type: DType): never => fail("OF7003", `${typeof value === "object" ? "an object or list" : `'${String(value)}'`} is not an element of a ${type} tensor`);

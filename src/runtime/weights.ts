@@ -2,6 +2,7 @@
 import type { DataJson, Manifest, WeightJson } from "../artifact/manifest.ts";
 import { present } from "../core/assert.ts";
 import { byteSize, viewBytes } from "../core/dtype.ts";
+import { isPacked, unpackElements } from "../core/packed.ts";
 import { numericData, sizeOf, type Tensor } from "../core/tensor.ts";
 import { packTensor } from "../memory/pack.ts";
 import type { Heap } from "./heap.ts";
@@ -9,6 +10,7 @@ import type { Heap } from "./heap.ts";
 /** The elements that `d` stands for. */
 export function readData(d: DataJson, section: Uint8Array): Tensor {
   const stored = section.subarray(d.offset, d.offset + d.length);
+  if (!d.fill && isPacked(d.dtype)) return { dtype: d.dtype, dims: d.dims, data: unpackElements(d.dtype, stored, sizeOf(d.dims)) };
   if (!d.fill) return { dtype: d.dtype, dims: d.dims, data: viewBytes(d.dtype, stored) };
   const bytes = new Uint8Array(sizeOf(d.dims) * byteSize(d.dtype));
   repeat(bytes, stored);
@@ -38,7 +40,7 @@ export class Weights {
   fill(): void {
     for (const w of this.#manifest.weights) {
       if ("input" in w.source) this.#store(w, this.#default(w.source.input));
-      else if (w.pack) this.#store(w, readData(w.source, this.#section));
+      else if (w.pack || (isPacked(w.source.dtype) && !w.source.fill)) this.#store(w, readData(w.source, this.#section));
       else if (w.source.fill) repeat(this.#heap.bytes.subarray(w.at, w.at + w.bytes), this.#section.subarray(w.source.offset, w.source.offset + w.source.length));
       else this.#heap.bytes.set(this.#section.subarray(w.source.offset, w.source.offset + w.source.length), w.at);
     }

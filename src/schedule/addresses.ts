@@ -8,12 +8,12 @@ import { invariant, present } from "../core/assert.ts";
 import { dimMul, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
 import { constant, i32, local, type Buffer, type Expr, type Scalar, type Type } from "../kernel/expr.ts";
+import { decodeStored, encodeStored, storedAs } from "../kernel/storage-types.ts";
 import type { Layout } from "../kernel/kernel.ts";
 import { linearAdd, linearAtom, linearConstant, linearScale, nonNegative, nonNegativeIfNotEmpty, type Linear } from "../kernel/linear.ts";
 import type { ExprTable } from "../kernel/share.ts";
 import { block, letLocal, type Stmt } from "../kernel/stmt.ts";
 import { mapExpr, operandsOf, visitStmt } from "../kernel/traverse.ts";
-import { decodeBfloat16, decodeFloat16, encodeBfloat16, encodeFloat16 } from "./storage-types.ts";
 
 type Typed<K extends Expr["kind"]> = Extract<Expr, { kind: K }>;
 
@@ -107,10 +107,8 @@ class AddressRewriter {
   }
 
   private loadAt(sum: Linear, offset: number, dtype: DType, type: Type, splat: boolean): Expr {
-    if (dtype === "float16" || dtype === "bfloat16") {
-      const bits = this.loadAt(sum, offset, "uint16", { scalar: "i32", lanes: type.lanes }, splat);
-      return dtype === "float16" ? decodeFloat16(bits) : decodeBfloat16(bits);
-    }
+    const stored = storedAs(dtype);
+    if (stored) return decodeStored(this.loadAt(sum, offset, stored, { scalar: "i32", lanes: type.lanes }, splat), dtype);
     const { pointer, constant: more } = this.split(sum, offset);
     return { kind: "loadAt", pointer, offset: more, dtype, splat, type };
   }
@@ -127,7 +125,8 @@ class AddressRewriter {
       this.storeAt(linearAdd(sum, linearConstant(dimMul(dimMul(stride, byteSize(dtype)), lane))), 0, dtype, this.table.make({ kind: "extract", a: vector, lane, type: scalar }))));
   }
   private storeAt(sum: Linear, offset: number, dtype: DType, value: Expr): Stmt {
-    if (dtype === "float16" || dtype === "bfloat16") return this.storeAt(sum, offset, "uint16", this.table.make(dtype === "float16" ? encodeFloat16(value) : encodeBfloat16(value)));
+    const stored = storedAs(dtype);
+    if (stored) return this.storeAt(sum, offset, stored, this.table.make(encodeStored(value, dtype)));
     const { pointer, constant: more } = this.split(sum, offset);
     return { kind: "storeAt", pointer, offset: more, dtype, value };
   }

@@ -6,13 +6,11 @@
  * exp and log: Cody and Waite reductions with the polynomials of Moshier's Cephes library (expf, logf). tanh by
  * e^2x - 1. erf: after N. Juffa, a polynomial for small arguments, 1 - exp(polynomial) else.
  */
-import { add, binary, bitcast, constant, i32, mul, select, sub, unary, div, type Expr, type Type } from "../kernel/expr.ts";
+import { add, binary, bitcast, constant, mul, select, shift, sub, unary, div, type Expr, type Type } from "../kernel/expr.ts";
 
 const f = (value: number, like: Expr): Expr => constant(Math.fround(value), like.type);
 const word = (like: Expr): Type => ({ scalar: "i32", lanes: like.type.lanes });
 const int = (value: number, like: Expr): Expr => constant(value, word(like));
-/** Every lane shifted by the same constant. */
-export const shift = (op: "shl" | "shr", a: Expr, by: number): Expr => ({ kind: "binary", op, a, b: constant(by, i32), type: a.type });
 
 /** c[0]·xⁿ + … + c[n]. */
 export function horner(x: Expr, coefficients: readonly number[]): Expr {

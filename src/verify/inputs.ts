@@ -1,5 +1,5 @@
 /** Generated inputs: seeded, of several kinds, so that a difference shows that only some values bring out. */
-import { isFloat, isInteger, type DType } from "../core/dtype.ts";
+import { bitsOf, isFloat, isInteger, type DType } from "../core/dtype.ts";
 import { fromNumbers, sizeOf, type Tensor } from "../core/tensor.ts";
 
 export type InputKind = "normal" | "negative" | "zeros" | "large" | "denormal";
@@ -26,7 +26,7 @@ export function generateTensor(dtype: DType, dims: readonly number[], kind: Inpu
 
 function element(dtype: DType, kind: InputKind, random: () => number): number {
   if (dtype === "bool") return kind === "zeros" ? 0 : Math.floor(random() * 2);
-  if (isInteger(dtype)) return kind === "zeros" ? 0 : Math.floor(random() * (dtype === "uint8" || dtype === "int8" ? 100 : 2));
+  if (isInteger(dtype)) return kind === "zeros" ? 0 : Math.floor(random() * (dtype === "uint8" || dtype === "int8" ? 100 : bitsOf(dtype) === 4 ? 8 : 2));
   if (!isFloat(dtype)) return 0;
   const bell = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
   switch (kind) {

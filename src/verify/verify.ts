@@ -165,7 +165,7 @@ function feedsOf(artifact: Uint8Array, sizes: ReadonlyMap<string, number>, kind:
   const { inputs } = readArtifact(artifact).manifest;
   return Object.fromEntries(inputs.filter((i) => !i.default).map((input, n) => {
     const t = generateTensor(input.dtype, input.dims.map((d) => evaluateDimJson(d, sizes) ?? 1), kind, 1000 * seed + n);
-    return [input.name, new Tensor(t.dtype, t.data as never, t.dims)];
+    return [input.name, Tensor.of(t)];
   }));
 }
 
@@ -177,4 +177,4 @@ function reference(source: ModelSource, options: CompileOptions, feeds: Readonly
 }
 
 const asCore = (tensors: Readonly<Record<string, Tensor>>): Record<string, CoreTensor> =>
-  Object.fromEntries(Object.entries(tensors).map(([name, t]) => [name, { dtype: t.type, dims: t.dims, data: t.data }]));
+  Object.fromEntries(Object.entries(tensors).map(([name, t]) => [name, t.unpacked()]));

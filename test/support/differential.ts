@@ -16,8 +16,8 @@ export async function runCompiled(model: Uint8Array, feeds: Tensors, enableFusio
   const { artifact } = await compile(model, { enableFusion });
   const session = await load(artifact);
   try {
-    const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, new RuntimeTensor(t.dtype, t.data, t.dims)])));
-    return Object.fromEntries(Object.entries(results).map(([k, t]) => [k, { dtype: t.type, dims: t.dims, data: t.data }]));
+    const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, RuntimeTensor.of(t)])));
+    return Object.fromEntries(Object.entries(results).map(([k, t]) => [k, t.unpacked()]));
   } finally {
     session.dispose();
   }

@@ -51,7 +51,7 @@ export function scalarLoad(dtype: DType): string {
     case "uint16": return "i32.load16_u";
     case "int8": return "i32.load8_s";
     case "uint8": case "bool": return "i32.load8_u";
-    case "float16": case "bfloat16": case "string": return invariant(false, `${dtype} is not read directly`) as never;
+    default: return invariant(false, `${dtype} is not read directly`) as never;
   }
 }
 export function scalarStore(dtype: DType): string {
@@ -62,7 +62,7 @@ export function scalarStore(dtype: DType): string {
     case "int32": case "uint32": return "i32.store";
     case "int16": case "uint16": return "i32.store16";
     case "int8": case "uint8": case "bool": return "i32.store8";
-    case "float16": case "bfloat16": case "string": return invariant(false, `${dtype} is not written directly`) as never;
+    default: return invariant(false, `${dtype} is not written directly`) as never;
   }
 }
 

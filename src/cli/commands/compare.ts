@@ -21,7 +21,7 @@ export const compare: Command = {
     const [x, y] = [await a.run(feeds), await b.run(feeds)];
     const rows = Object.entries(y).map(([name, expected]) => {
       const actual = x[name];
-      const d = actual && differenceOf(core(actual), core(expected));
+      const d = actual && differenceOf(actual.unpacked(), expected.unpacked());
       return { name, ...d, within: d !== undefined && isWithin(d, tolerance), ...(d ? {} : { mismatch: actual ? `${actual.type} [${actual.dims.join(", ")}] against ${expected.type} [${expected.dims.join(", ")}]` : "is missing" }) };
     });
     if (line.has("json")) console.out(JSON.stringify({ tolerance, outputs: rows }));
@@ -33,4 +33,3 @@ export const compare: Command = {
   },
 };
 
-const core = (t: Tensor) => ({ dtype: t.type, dims: t.dims, data: t.data });

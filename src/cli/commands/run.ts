@@ -1,6 +1,7 @@
 /** `onnxfuse run`: once through an artifact or model. */
 import { join } from "node:path";
 import type { Tensor } from "../../runtime/index.ts";
+import { isFloat } from "../../core/dtype.ts";
 import { toNumbers } from "../../core/tensor.ts";
 import { compileOptionsOf } from "../compile-options.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
@@ -37,13 +38,13 @@ function filesOf(folder: string, results: Readonly<Record<string, Tensor>>): Out
     for (let i = 1; used.has(base.toLowerCase()); i++) base = `${wanted}_${i}`;
     used.add(base.toLowerCase());
     if (t.type === "string") return { path: join(folder, `${base}.json`), content: jsonText({ type: t.type, dims: t.dims, data: t.data }) };
-    return { path: join(folder, `${base}.npy`), content: writeNpy({ dtype: t.type, dims: t.dims, data: t.data }) };
+    return { path: join(folder, `${base}.npy`), content: writeNpy(t.unpacked()) };
   });
 }
 
 /** Elements as JSON takes them: 64-bit integers as numbers where exact, else as text; NaN and infinities as text. */
 function plain(t: Tensor): unknown[] {
-  const list: readonly (number | bigint | string)[] = t.type === "float16" || t.type === "bfloat16" ? Array.from(toNumbers({ dtype: t.type, dims: t.dims, data: t.data })) : Array.from<number | bigint | string>(t.data);
+  const list: readonly (number | bigint | string)[] = isFloat(t.type) ? Array.from(toNumbers(t.unpacked())) : Array.from<number | bigint | string>(t.unpacked().data);
   return list.map((v) => (typeof v === "bigint" ? (Number.isSafeInteger(Number(v)) ? Number(v) : String(v)) : typeof v === "number" && !Number.isFinite(v) ? String(v) : v));
 }
 
@@ -51,7 +52,7 @@ function describe(name: string, t: Tensor): string {
   const head = `${name}: ${t.type} [${t.dims.join(", ")}]`;
   const first = plain(t).slice(0, 6).map((v) => (typeof v === "number" ? Number(v.toPrecision(6)) : v)).join(", ");
   if (t.type === "string" || t.size === 0) return `${head} ${first}`;
-  const values = toNumbers({ dtype: t.type, dims: t.dims, data: t.data });
+  const values = toNumbers(t.unpacked());
   let least = Infinity, most = -Infinity, sum = 0;
   for (let i = 0; i < values.length; i++) { const v = values[i] ?? 0; least = Math.min(least, v); most = Math.max(most, v); sum += v; }
   return `${head} min ${least.toPrecision(6)}, max ${most.toPrecision(6)}, mean ${(sum / values.length).toPrecision(6)}: ${first}${t.size > 6 ? ", …" : ""}`;
