@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { symbol, type Dim } from "../core/dim.ts";
-import type { DType } from "../core/dtype.ts";
+import { dtypes, isFloat, isStorageOnly, type DType } from "../core/dtype.ts";
 import { add, and, axisOf, binary, cast, computeScalar, constant, dimExpr, div, exp, ge, i32, load, lt, mul, rem, scalarType, select, sub, reduce, unary, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { Kernel, Layout } from "../kernel/kernel.ts";
 import { printKernel } from "../kernel/print.ts";
@@ -61,14 +61,25 @@ describe("element-wise kernels", () => {
     for (const layoutOf of [dense, strided]) check(mapKernel([x], out, (n, c, w) => load(x, [n, div(c ?? 0, 4), rem(c ?? 0, 4), w].map((e) => e ?? constant(0, i32)))), { layoutOf });
   });
   it("every dtype", () => {
-    const dtypes: DType[] = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"];
-    for (const dtype of dtypes) {
+    const computed: DType[] = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"];
+    for (const dtype of computed) {
       const x = buffer("x", dtype, [3, 11]), out = buffer("out", dtype, [3, 11]);
       check(mapKernel([x], out, (...at) => { const v = load(x, at); return dtype === "bool" ? unary("not", v) : add(v, mul(v, v)); }));
-      for (const to of dtypes) {
+      for (const to of computed) {
         const other = buffer("other", to, [3, 11]);
         check(mapKernel([x], other, (...at) => cast(load(x, at), computeScalar(to))), dtype === "float64" || dtype.endsWith("t16") || dtype === "float32" ? { fill: (_, i) => (i * 37) % 120 - (to.startsWith("u") ? 0 : 60) } : {});
       }
+    }
+  });
+  it("dtypes that are only stored", () => {
+    const special = [0, -0, NaN, Infinity, -Infinity, 448, 464, 465, -240, 248, 57344, 61440, 1e30, 2 ** -10, 3 * 2 ** -17, 1e-40, 2 ** -127, -5.1, 0.25, 0.75];
+    const fill = (_: Buffer, i: number): number => (i < special.length ? special[i] ?? 0 : Math.sin(i) * 2 ** ((i % 40) - 20));
+    for (const dtype of (Object.keys(dtypes) as DType[]).filter(isStorageOnly)) {
+      const x = buffer("x", isFloat(dtype) ? "float32" : "int32", [3, 67]), small = buffer("small", dtype, [3, 67]), out = buffer("out", dtype, [3, 67]), wide = buffer("wide", x.dtype, [3, 67]);
+      const options = isFloat(dtype) ? { fill } : { fill: (_: Buffer, i: number): number => i - 90 };
+      check(mapKernel([x], small, (...at) => load(x, at)), options);
+      check(mapKernel([small], wide, (...at) => load(small, at)), options);
+      expect(check(mapKernel([small], out, (...at) => load(small, at)), options).vectors).toBe(true);
     }
   });
   it("quantize and dequantize", () => {

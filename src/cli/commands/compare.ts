@@ -1,6 +1,5 @@
 /** `onnxfuse compare`: two models or artifacts on the same inputs, output by output. */
 import { fail } from "../../core/diagnostic.ts";
-import type { Tensor } from "../../runtime/index.ts";
 import { differenceOf, isWithin } from "../../verify/metrics.ts";
 import { compileOptionsOf } from "../compile-options.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
