@@ -72,6 +72,7 @@ function loopSteps(node: Node, origin: StepOrigin, { graph, regions }: Branch, c
   invariant(iteration && going && next, `${node.name} has a body without iteration number and condition`);
   invariant(going.uses.length === 0, `${node.name} reads its condition, which holds`);
   const carry: Carry[] = [], stack: Stack[] = [], around: Step[] = [], kept: { readonly next: Value; readonly input: Value }[] = [];
+  const moved: { readonly initial: Buffer; readonly input: Value; readonly next: Value; readonly result: Value | undefined }[] = [];
   inputs.forEach((input, i) => {
     const first = present(initial[i], "initial value"), last = present(results[i], "next value"), result = node.outputs[i];
     const buffer = places.bufferOf(first);
@@ -79,12 +80,12 @@ function loopSteps(node: Node, origin: StepOrigin, { graph, regions }: Branch, c
       if (result) places.lie(input, places.of(result));
       around.push(context.copy(buffer, places.bufferOf(input), copyOrigin(first)));
       kept.push({ next: last, input });
-    } else carry.push({ initial: buffer, input: places.bufferOf(input), next: places.bufferOf(last), ...(result ? { result: places.bufferOf(result) } : {}) });
+    } else moved.push({ initial: buffer, input, next: last, result });
   });
-  node.outputs.slice(inputs.length).forEach((result, i) => {
-    stack.push({ from: places.bufferOf(present(results[inputs.length + i], "slice")), to: places.bufferOf(result) });
-  });
-  const body = [...context.steps(regions), ...handOn(kept, context)];
+  const within = context.steps(regions), handed = handOn(kept, context);
+  for (const { initial: from, input, next: last, result } of moved) carry.push({ initial: from, input: places.bufferOf(input), next: handed.kept(last), ...(result ? { result: places.bufferOf(result) } : {}) });
+  node.outputs.slice(inputs.length).forEach((result, i) => stack.push({ from: handed.kept(present(results[inputs.length + i], "slice")), to: places.bufferOf(result) }));
+  const body = [...within, ...handed.steps()];
   const size = count?.type.elements?.[0];
   const step: LoopStep = {
     kind: "loop", body, carry, stack, origin,
@@ -101,20 +102,22 @@ const holds = (condition: Value): boolean => {
   return (elements?.[0] ?? constant?.data[0]) === 1;
 };
 
-/** Copies at the end of an iteration. What lies where others are written is set aside first. */
-function handOn(kept: readonly { readonly next: Value; readonly input: Value }[], context: ControlContext): readonly Step[] {
+/**
+ * Copies at the end of an iteration. What lies where others are written is set aside first; so is what the runtime takes
+ * when the iteration has ended, whose buffer then `kept` tells.
+ */
+function handOn(carried: readonly { readonly next: Value; readonly input: Value }[], context: ControlContext): { kept(value: Value): Buffer; steps(): readonly Step[] } {
   const { places } = context;
-  const written = new Set<Storage>(kept.map(({ input }) => places.of(input).storage));
-  const aside: Step[] = [], copies: Step[] = [];
-  for (const { next, input } of kept) {
-    if (next === input) continue;
-    let from = places.bufferOf(next);
-    if (written.has(places.of(next).storage)) {
-      const own = from;
-      from = context.temporary(own);
-      aside.push(context.copy(own, from, copyOrigin(next)));
-    }
-    copies.push(context.copy(from, places.bufferOf(input), copyOrigin(next)));
-  }
-  return [...aside, ...copies];
+  const changing = carried.filter(({ next, input }) => next !== input);
+  const written = new Set<Storage>(changing.map(({ input }) => places.of(input).storage));
+  const aside: Step[] = [];
+  const kept = (value: Value): Buffer => {
+    const own = places.bufferOf(value);
+    if (!written.has(places.of(value).storage)) return own;
+    const from = context.temporary(own);
+    aside.push(context.copy(own, from, copyOrigin(value)));
+    return from;
+  };
+  const copies = changing.map(({ next, input }) => context.copy(kept(next), places.bufferOf(input), copyOrigin(next)));
+  return { kept, steps: () => [...aside, ...copies] };
 }
