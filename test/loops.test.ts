@@ -1,6 +1,7 @@
 /** Loop and Scan, compiled, against the reference interpreter and onnxruntime. */
 import { describe, expect, test } from "vitest";
 import { compileModel } from "../src/compiler/compile.ts";
+import { readArtifact } from "../src/artifact/artifact.ts";
 import { load } from "../src/runtime/index.ts";
 import { modelBytes, type ModelSpec, type NodeSpec } from "./support/model-spec.ts";
 import { bool, compareWays, f32, i64, runSession } from "./support/three-ways.ts";
@@ -111,6 +112,28 @@ describe("Loop", () => {
     expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(8 << 20);
     expect(after.heapUsed - before.heapUsed).toBeLessThan(32 << 20);
     session.dispose();
+  });
+});
+
+describe("a Loop whose number of iterations is known", () => {
+  const fixed = (spec: ModelSpec, m: number): ModelSpec => {
+    const { M: _, ...inputs } = spec.inputs;
+    return { ...spec, inputs, initializers: { ...spec.initializers, M: i64([], m) } };
+  };
+  const steps = (spec: ModelSpec): string => JSON.stringify(readArtifact(compileModel(modelBytes(spec)).artifact).manifest.steps);
+  test.for([0, 1, 3])("is unrolled: %i iterations", async (m) => {
+    const x = f32([2, 3], 1, 2, 3, -1, 0.5, 0.25), onnxruntime = m > 0;
+    expect(await compareWays(fixed(recurrence, m), [{ x }], { onnxruntime })).toBeUndefined();
+    expect(await compareWays(fixed(growing, m), [{ x: f32([2, 2], 1, 2, 3, 4) }, { x: f32([1, 2], 1, 2) }], { onnxruntime })).toBeUndefined();
+    expect(await compareWays(fixed(swapping, m), [{ p: f32([2, 2], 1, 2, 3, 4), q: f32([2, 2], 5, 6, 7, 8) }], { onnxruntime })).toBeUndefined();
+    expect(await compareWays(fixed(nested, m), [{ x: f32([2], 1, 2) }], { onnxruntime })).toBeUndefined();
+    expect(await compareWays(fixed(filtering, m), [{ x: f32([3], 1, -2, 0.5) }, { x: f32([1], -2) }], { onnxruntime })).toBeUndefined();
+    // Without an iteration, a stacked result of unknown sizes still needs the loop.
+    for (const spec of [growing, swapping, filtering, ...(m > 0 ? [recurrence, nested] : [])]) expect(steps(fixed(spec, m))).not.toContain('"loop":');
+  });
+  test("stays a loop where there are many", async () => {
+    expect(steps(fixed(recurrence, 100))).toContain('"loop":');
+    expect(await compareWays(fixed(recurrence, 100), [{ x: f32([2, 3], 1, 2, 3, -1, 0.5, 0.25) }])).toBeUndefined();
   });
 });
 

@@ -1,23 +1,26 @@
 /** Copies of a subgraph's nodes in the graph around it, or in another subgraph. */
 import { Graph, type Node, type Value } from "../graph/graph.ts";
-import type { Attributes, AttributeValue } from "../graph/op.ts";
+import type { Attributes, AttributeValue, TypeInfo } from "../graph/op.ts";
 import { Identity } from "../ops/index.ts";
 import { replaceOutput } from "./replace.ts";
 
-/** Copies a node of a subgraph, with subgraphs of its own, to before `at`. `copies` says what stands for values. */
-export function copyNode(inner: Node, graph: Graph, at: Node | undefined, copies: Map<Value, Value>): void {
+type Retype = (type: TypeInfo) => TypeInfo;
+const same: Retype = (type) => type;
+
+/** Copies a node of a subgraph, with subgraphs of its own, to before `at`. `copies` says what stands for values, `retype` what types they get. */
+export function copyNode(inner: Node, graph: Graph, at: Node | undefined, copies: Map<Value, Value>, retype: Retype = same): void {
   const attributes: Record<string, AttributeValue | undefined> = {};
-  for (const [key, a] of Object.entries(inner.attributes)) attributes[key] = a instanceof Graph ? copyGraph(a, graph, copies) : a;
+  for (const [key, a] of Object.entries(inner.attributes)) attributes[key] = a instanceof Graph ? copyGraph(a, graph, copies, retype) : a;
   const copy = graph.insert({
     op: inner.op, inputs: inner.inputs.map((v) => v && copyOf(v, graph, copies)), attributes: attributes as Attributes,
-    outputs: inner.outputs.map((v) => v.type), outputNames: inner.outputs.map((v) => v.name), name: inner.name, origins: inner.origins,
+    outputs: inner.outputs.map((v) => retype(v.type)), outputNames: inner.outputs.map((v) => v.name), name: inner.name, origins: inner.origins,
   }, at);
   inner.outputs.forEach((v, i) => { const c = copy.outputs[i]; if (c) copies.set(v, c); });
 }
-function copyGraph(of: Graph, parent: Graph, copies: Map<Value, Value>): Graph {
+function copyGraph(of: Graph, parent: Graph, copies: Map<Value, Value>, retype: Retype): Graph {
   const copy = new Graph(of.name, parent);
-  for (const v of of.inputs) copies.set(v, copy.addInput(v.name, v.type, v.default));
-  for (const node of of.nodes) copyNode(node, copy, undefined, copies);
+  for (const v of of.inputs) copies.set(v, copy.addInput(v.name, retype(v.type), v.default));
+  for (const node of of.nodes) copyNode(node, copy, undefined, copies, retype);
   copy.setOutputs(of.outputs.map((v) => copyOf(v, copy, copies)));
   return copy;
 }

@@ -3,6 +3,7 @@ import type { Graph } from "../graph/graph.ts";
 import { canonicalise } from "./canonicalise.ts";
 import { mergeCommonSubexpressions } from "./common-subexpressions.ts";
 import { eliminateDeadCode } from "./dead-code.ts";
+import { unrollLoops } from "./unroll-loop.ts";
 import { eliminate } from "./eliminate.ts";
 import { expandComposites } from "./expand.ts";
 import { fold, type FoldOptions } from "./fold.ts";
@@ -26,6 +27,7 @@ export function simplify(graph: Graph, ledger: Ledger, options: SimplifyOptions 
       normaliseLoops(graph, ledger, options),
       fold(graph, ledger, options),
       inlineKnownIfs(graph, ledger),
+      unrollLoops(graph, ledger),
       eliminate(graph, ledger, options),
       canonicalise(graph, ledger),
       mergeCommonSubexpressions(graph, ledger),
