@@ -3,34 +3,9 @@ import { present } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
 import { broadcastSources } from "../core/strided.ts";
+import { headsApart, joined } from "./heads.ts";
 import { numberOf } from "./read-attribute.ts";
 import { at } from "./window.ts";
-
-/** A tensor of [batch, heads, sequence, depth]. */
-interface Heads { readonly dims: readonly [number, number, number, number]; readonly data: Float64Array }
-
-/** [batch, sequence, heads · depth] as [batch, heads, sequence, depth]; four axes stay. */
-function heads(t: Tensor, count: number): Heads {
-  const x = toNumbers(t);
-  if (t.dims.length === 4) return { dims: [at(t.dims, 0), at(t.dims, 1), at(t.dims, 2), at(t.dims, 3)], data: Float64Array.from(x) };
-  const batch = at(t.dims, 0), sequence = at(t.dims, 1), depth = at(t.dims, 2) / count;
-  const data = new Float64Array(x.length);
-  for (let b = 0; b < batch; b++) for (let s = 0; s < sequence; s++) for (let h = 0; h < count; h++) for (let d = 0; d < depth; d++)
-    data[((b * count + h) * sequence + s) * depth + d] = x[((b * sequence + s) * count + h) * depth + d] ?? 0;
-  return { dims: [batch, count, sequence, depth], data };
-}
-
-/** past, then now, along the sequence. */
-function joined(past: Tensor | undefined, now: Heads): Heads {
-  if (!past) return now;
-  const before = heads(past, now.dims[1]), [batch, count, sequence, depth] = now.dims, length = before.dims[2] + sequence;
-  const data = new Float64Array(batch * count * length * depth);
-  for (let g = 0; g < batch * count; g++) {
-    data.set(before.data.subarray(g * before.dims[2] * depth, (g + 1) * before.dims[2] * depth), g * length * depth);
-    data.set(now.data.subarray(g * sequence * depth, (g + 1) * sequence * depth), (g * length + before.dims[2]) * depth);
-  }
-  return { dims: [batch, count, length, depth], data };
-}
 
 /** What a mask adds to each score of [batch, heads, queries, keys]; keys past the mask's end are not seen. */
 function maskOf(mask: Tensor | undefined, dims: readonly number[]): (i: number) => number {
@@ -47,8 +22,8 @@ function maskOf(mask: Tensor | undefined, dims: readonly number[]): (i: number) 
 
 export const Attention: Evaluate = ([Q, K, V, mask, pastKey, pastValue, lengths], attributes) => {
   const query = present(Q, "Q");
-  const q = heads(query, numberOf(attributes, "q_num_heads", 0)), keyHeads = numberOf(attributes, "kv_num_heads", 0);
-  const k = joined(pastKey, heads(present(K, "K"), keyHeads)), v = joined(pastValue, heads(present(V, "V"), keyHeads));
+  const q = headsApart(query, numberOf(attributes, "q_num_heads", 0)), keyHeads = numberOf(attributes, "kv_num_heads", 0);
+  const k = joined(pastKey, headsApart(present(K, "K"), keyHeads)), v = joined(pastValue, headsApart(present(V, "V"), keyHeads));
   const [batch, count, queries, depth] = q.dims, keys = k.dims[2], width = v.dims[3], past = pastKey ? at(pastKey.dims, 2) : 0;
   const scale = numberOf(attributes, "scale", 1 / Math.sqrt(depth)), softcap = numberOf(attributes, "softcap", 0);
   const causal = numberOf(attributes, "is_causal", 0) !== 0, mode = numberOf(attributes, "qk_matmul_output_mode", 0);
