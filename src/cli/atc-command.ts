@@ -1,21 +1,28 @@
 /** What `atc` does: compiles or checks a model as its options say, and writes what they ask for. */
 import { basename, join } from "node:path";
+import { readArtifact } from "../artifact/artifact.ts";
 import { DiagnosticError, fail, formatDiagnostic } from "../core/diagnostic.ts";
 import { compile, optimise, type CompileOptions, type CompileResult } from "../api/index.ts";
+import { modelJson } from "../onnx/model-json.ts";
+import { operators } from "../ops/index.ts";
 import { version } from "../compiler/version.ts";
 import { fusionLines, refusalLines, summaryLines } from "../compiler/log-lines.ts";
-import { stageText } from "../compiler/stages.ts";
+import { stageText, type Stage, type StageObserver } from "../compiler/stages.ts";
 import { parseOptions, type Values } from "./arguments.ts";
-import { atcOptions, plannedModes, plannedOptions, plannedVariables, refusedOptions } from "./atc-options.ts";
+import { atcOptions, plannedOptions, refusedOptions } from "./atc-options.ts";
 import { checkModel } from "./check-model.ts";
 import { parseDims } from "./dims.ts";
-import { filesBeside, jsonText, readModelFile, readText, writeFiles, writeJson, type OutputFile } from "./files.ts";
+import { filesBeside, jsonText, readBytes, readModelFile, readText, writeFiles, writeJson, type OutputFile } from "./files.ts";
+import { fusionOpCsv } from "./fusion-op-csv.ts";
 import { fusionResult } from "./fusion-result.ts";
 import { readRulesFile } from "./fusion-rules.ts";
 import { fusionSwitchesOf } from "./fusion-switches.ts";
 import { checkGears } from "./gears.ts";
+import { graphDumps } from "./graph-dumps.ts";
 import { parseInputShapes } from "./input-shapes.ts";
 import { errorLines, type Console } from "./main.ts";
+import { artifactJson } from "./artifact-json.ts";
+import { infoLines } from "./om-info.ts";
 import { verificationLines } from "./verification-lines.ts";
 import { parseOutputTypes } from "./output-types.ts";
 import { savedGraphs } from "./save-graphs.ts";
@@ -52,8 +59,9 @@ function refuseForeign(argv: readonly string[]): void {
 
 async function work(values: Values, environment: Environment, console: Console): Promise<void> {
   const mode = values["mode"] ?? "0";
-  if (plannedModes.includes(mode)) fail("OF1003", `--mode=${mode} is not implemented yet`, { hint: "use onnxfuse inspect for what an artifact holds" });
-  for (const name of plannedVariables) if (environment[name]) fail("OF1003", `${name} is not implemented yet`, { hint: "use GE_GRAPH_SAVE_PATH to save the graph before and after" });
+  if (mode === "1" && values["json"] === undefined) fail("OF1002", "--json is missing", { hint: "give where to write, --json=model.json" });
+  if (values["om"] !== undefined && (mode === "1" || mode === "6")) return showArtifact(values["om"], values["json"], mode, console);
+  if (mode === "6") fail("OF1002", "--om is missing", { hint: "give the artifact, --om=model.om" });
   const model = values["model"] ?? fail("OF1002", "--model is missing", { hint: "give the ONNX model, --model=model.onnx" });
   if ((values["framework"] ?? "5") !== "5") fail("OF1002", `--framework=${values["framework"]} is not read`, { hint: "onnxfuse reads ONNX, --framework=5" });
   if (values["target"] !== undefined && values["target"] !== "wasm") fail("OF1008", `there is no target '${values["target"]}' yet`, { hint: "use --target=wasm" });
@@ -64,15 +72,17 @@ async function work(values: Values, environment: Environment, console: Console):
     if (failed) throw new DiagnosticError(failed);
     return;
   }
+  if (mode === "1") return writeJson(values["json"] ?? "", modelJson(source, operators, values["dump_mode"] === "1"));
   const output = outputPath(values);
   const budget = values["verify_budget"];
   if (budget !== undefined && !/^\d+(\.\d+)?$/.test(budget)) fail("OF1002", `--verify_budget=${budget} is not a number of seconds`);
   const debug: OutputFile[] = [];
-  const options = { ...compileOptions(values, environment), ...debugging(values, debug) };
+  const dumps = graphDumps(environment), texts = debugging(values, debug);
+  const options = { ...compileOptions(values, environment), ...(dumps || texts ? { onStage: (stage: Stage): void => { texts?.(stage); dumps?.onStage(stage); } } : {}) };
   const savePath = environment["GE_GRAPH_SAVE_PATH"];
   const saved = savePath ? savedGraphs(source, options, savePath) : { files: [], lines: [] };
   const write = (file: OutputFile, report: CompileResult["report"], external: readonly OutputFile[]): void => {
-    writeFiles([...saved.files, file, ...external, ...statistics(report, values), ...debug]);
+    writeFiles([...saved.files, file, ...external, ...statistics(report, values), ...debug, ...(dumps?.files() ?? [])]);
     for (const line of saved.lines) console.out(line);
   };
   if (values["emit"] === "onnx") {
@@ -87,20 +97,24 @@ async function work(values: Values, environment: Environment, console: Console):
   if (result.verification) for (const line of verificationLines(result.verification)) console.out(`[GE] ${line}`);
   const path = withExtension(output, ".om");
   write({ path, content: result.artifact }, result.report, filesBeside(path, result.externalData));
-  if (values["display_model_info"] === "1") displayInfo(result, values, console);
+  if (values["display_model_info"] === "1") for (const line of infoLines(readArtifact(result.artifact), result.artifact.length)) console.out(line);
 }
 
 /** `--debug_dir`: a text for every stage, numbered in their order; a stage that is reached again replaces its text. */
-function debugging(values: Values, files: OutputFile[]): Pick<CompileOptions, "onStage"> {
+function debugging(values: Values, files: OutputFile[]): StageObserver | undefined {
   const folder = values["debug_dir"];
-  if (folder === undefined) return {};
-  return {
-    onStage: (stage) => {
-      const content = stageText(stage), known = files.findIndex((f) => f.path.endsWith(`-${stage.name}.txt`));
-      if (known >= 0) files[known] = { path: files[known]?.path ?? "", content };
-      else files.push({ path: join(folder, `${String(files.length + 1).padStart(2, "0")}-${stage.name}.txt`), content });
-    },
+  return folder === undefined ? undefined : (stage) => {
+    const content = stageText(stage), known = files.findIndex((f) => f.path.endsWith(`-${stage.name}.txt`));
+    if (known >= 0) files[known] = { path: files[known]?.path ?? "", content };
+    else files.push({ path: join(folder, `${String(files.length + 1).padStart(2, "0")}-${stage.name}.txt`), content });
   };
+}
+
+/** Modes 1 and 6 on an artifact. */
+function showArtifact(file: string, json: string | undefined, mode: "1" | "6", console: Console): void {
+  const bytes = readBytes(file, "the artifact");
+  if (mode === "1") writeJson(json ?? "", artifactJson(bytes));
+  else for (const line of infoLines(readArtifact(bytes), bytes.length)) console.out(line);
 }
 
 /** Lines of a `--keep_dtype` file: one node, or OpType::Type, each. */
@@ -160,11 +174,9 @@ function logReport({ report, typeOf }: Pick<CompileResult, "report" | "typeOf">,
 }
 
 function statistics(report: CompileResult["report"], values: Values): OutputFile[] {
-  return values["export_compile_stat"] === "0" ? [] : [{ path: "fusion_result.json", content: jsonText(fusionResult(report)) }];
-}
-
-function displayInfo({ artifact, report }: CompileResult, values: Values, console: Console): void {
-  console.out(`system info: soc_version[${values["soc_version"] ?? ""}], framework_type[5]`);
-  console.out(`resource info: memory_size[${report.memory.arena ?? "dynamic"}], weight_size[${report.memory.weights}], stream_num[1], event_num[0]`);
-  console.out(`om info: size[${artifact.length}], code_size[${report.code.simd}], steps[${report.nodes.compiled}]`);
+  const form = values["export_compile_stat"] ?? "1";
+  return [
+    ...(form === "0" ? [] : [{ path: "fusion_result.json", content: jsonText(fusionResult(report)) }]),
+    ...(form === "2" ? [{ path: "fusion_op.csv", content: fusionOpCsv(report) }] : []),
+  ];
 }

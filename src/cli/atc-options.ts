@@ -15,8 +15,11 @@ export interface OptionSpec {
 export const atcOptions: readonly OptionSpec[] = [
   { name: "model", value: "<file>", doc: "the ONNX model" },
   { name: "output", value: "<path>", doc: "where to write; .om (or .onnx) is added" },
+  { name: "om", value: "<file>", doc: "the artifact that --mode=1 and --mode=6 read" },
+  { name: "json", value: "<file>", doc: "where --mode=1 writes" },
+  { name: "dump_mode", value: "<number>", doc: "1 adds the inferred shapes to the JSON of --mode=1", choices: ["0", "1"] },
   { name: "framework", value: "<number>", doc: "5 is ONNX", choices: ["5"] },
-  { name: "mode", value: "<number>", doc: "0 compiles, 3 only checks the model", choices: ["0", "1", "3", "6"] },
+  { name: "mode", value: "<number>", doc: "0 compiles, 1 writes a model or artifact as JSON, 3 only checks the model, 6 shows what an artifact is", choices: ["0", "1", "3", "6"] },
   { name: "input_shape", value: "<shapes>", doc: '"x:1,3,224,224;y:1,-1"; -1 and ranges stay dynamic; default: as in the model' },
   { name: "input_format", value: "<format>", doc: "layout of the inputs; ONNX inputs are NCHW or ND", choices: ["NCHW", "NCDHW", "ND", "NHWC", "NDHWC"] },
   { name: "dim", value: "<name=size,…>", doc: "fixes named dimensions of the model" },
@@ -39,7 +42,7 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "dynamic_batch_size", value: "<sizes>", doc: '"1,2,4": checked; one artifact serves every size that --input_shape leaves open' },
   { name: "dynamic_image_size", value: "<sizes>", doc: '"224,224;448,448": as dynamic_batch_size' },
   { name: "dynamic_dims", value: "<sizes>", doc: '"1,128;4,256": as dynamic_batch_size' },
-  { name: "export_compile_stat", value: "<number>", doc: "0 does not write fusion_result.json; 1, 2 do (default 1)", choices: ["0", "1", "2"] },
+  { name: "export_compile_stat", value: "<number>", doc: "0 does not write fusion_result.json; 1 (default) does; 2 writes fusion_op.csv too", choices: ["0", "1", "2"] },
   { name: "check_report", value: "<file>", doc: "where --mode=3 writes (default check_result.json)" },
   { name: "display_model_info", value: "<number>", doc: "1 prints sizes after compiling", choices: ["0", "1"] },
   { name: "disable_reuse_memory", value: "<number>", doc: "1 gives every tensor memory of its own", choices: ["0", "1"] },
@@ -54,17 +57,13 @@ export const atcOptions: readonly OptionSpec[] = [
 
 /** Options that a later release brings. */
 export const plannedOptions: readonly string[] = [
-  "oo_constant_folding", "oo_dead_code_elimination", "precision_mode_v2", "modify_mixlist", "dump_mode",
+  "oo_constant_folding", "oo_dead_code_elimination", "precision_mode_v2", "modify_mixlist",
 ];
-export const plannedModes: readonly string[] = ["1", "6"];
-/** Environment variables that a later release heeds. */
-export const plannedVariables: readonly string[] = ["DUMP_GE_GRAPH", "DUMP_GRAPH_LEVEL", "DUMP_GRAPH_PATH", "DUMP_GRAPH_FORMAT"];
 
 /** Options of Huawei's atc that are refused, with what to do instead. */
 export const refusedOptions: Readonly<Record<string, string>> = {
   weight: "Caffe models are not read; convert the model to ONNX",
   insert_op_conf: "AIPP is not offered; put the preprocessing into the model, with Sub, Mul and Cast nodes before the first operator",
-  om: "Huawei's .om is not read",
   singleop: "single operators are not compiled; make a model with one node",
   input_shape_range: 'use ranges in --input_shape, such as "x:1~8,3,224,224"',
   input_fp16_nodes: "give the input the type float16 in the model",
@@ -105,5 +104,4 @@ export const refusedOptions: Readonly<Record<string, string>> = {
   deterministic_level: "compilation and kernels are deterministic; leave it out",
   atomic_clean_policy: "memory is planned by the compiler; leave it out",
   status_check: "leave it out",
-  json: "models are not converted to JSON yet; use onnxfuse inspect --json",
 };

@@ -98,18 +98,19 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     if (options.outputTypes) castOutputs(model.graph, options.outputTypes);
     nodeTypes = model.info.nodeTypes;
     const chains = fusion ? findChains(model.graph, chainRules) : [];
-    options.onStage?.({ name: "read", graph: model.graph });
+    options.onStage?.({ name: "read", graph: model.graph, info: model.info });
     const ledger = new Ledger(), nodesRead = countNodes(model.graph);
     simplify(model.graph, ledger, { symbolic, keepQuantized: fusion });
-    options.onStage?.({ name: "simplified", graph: model.graph });
+    options.onStage?.({ name: "simplified", graph: model.graph, info: model.info });
     return { ...model, ledger, nodesRead, chains, traffic: snapshotTraffic(model.graph) };
   };
   const fused = fuse(read, (m) => simplify(m.graph, m.ledger, { symbolic }), {
     rules, switches, fusion, mayApproximate: approximations(options, rules),
     ...(options.fuel === undefined ? {} : { fuel: options.fuel }), skip: options.skip ?? [], keepDtype: options.keepDtype ?? [], typeOf: (n) => nodeTypes.get(n),
   });
-  options.onStage?.({ name: "rewritten", graph: fused.graph.graph });
-  options.onStage?.({ name: "partitioned", regions: fused.regions });
+  const { graph, info } = fused.graph;
+  options.onStage?.({ name: "rewritten", graph, info });
+  options.onStage?.({ name: "partitioned", regions: fused.regions, graph, info });
   const named = nameChains(fused.graph.chains, fused.regions, fused.sites);
   const strangers = new KeptDtypes(options.keepDtype ?? [], (n) => nodeTypes.get(n)).unmatched(nodeTypes.keys());
   const warnings = [

@@ -9,14 +9,15 @@ import type { Region } from "../graph/region.ts";
 import { graphText } from "../graph/text.ts";
 import { printKernel } from "../kernel/print.ts";
 import type { Program, Step } from "../kernel/program.ts";
+import type { ModelInfo } from "../onnx/model-info.ts";
 import type { MemoryPlan } from "../memory/plan.ts";
 
 export const graphStages = ["read", "simplified", "rewritten"] as const;
 export const programStages = ["lowered", "laid-out", "scheduled", "legal"] as const;
 
 export type Stage =
-  | { readonly name: (typeof graphStages)[number]; readonly graph: Graph }
-  | { readonly name: "partitioned"; readonly regions: readonly Region[] }
+  | { readonly name: (typeof graphStages)[number]; readonly graph: Graph; readonly info: ModelInfo }
+  | { readonly name: "partitioned"; readonly regions: readonly Region[]; readonly graph: Graph; readonly info: ModelInfo }
   | { readonly name: (typeof programStages)[number]; readonly program: Program }
   | { readonly name: "planned"; readonly plan: MemoryPlan }
   | { readonly name: "emitted"; readonly code: WasmCode };

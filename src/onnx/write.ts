@@ -77,7 +77,8 @@ const functionsSince = 8;
 /** Before this IR version, initializers must be listed as inputs. */
 const looseInitializersSince = 4;
 
-function modelProto(graph: Graph, info: ModelInfo, options: WriteOptions): ModelProto {
+/** The model as a message. */
+export function modelProto(graph: Graph, info: ModelInfo, options: WriteOptions): ModelProto {
   const writer = new GraphWriter(graph, info);
   const calls = writeFunctions(graph, options.regions ?? [], (emit, constant) => ({ ...writer.sink(emit), constant }));
   const proto = writer.write(graph, calls);
