@@ -41,6 +41,9 @@ for (const reduction of ["none", "mean", "sum"]) cases.push(
   { type: "SoftmaxCrossEntropyLoss", outputs: [["float32", reduction === "none" ? 2 : 0], ["float32", 3]], inputs: [open(wave([5, 7, 19], 4)), { tensor: whole([5, 19], 7), dims: ["s0", "s2"] }], attributes: { reduction } });
 for (const reduction of ["none", "add", "mul", "max", "min"]) for (const axis of [0, 1])
   cases.push({ type: "ScatterElements", rank: 2, inputs: [{ tensor: wave([9, 13]) }, { tensor: reduction === "none" ? fromNumbers("int64", [5, 7], Array.from({ length: 35 }, (_, i) => (axis === 0 ? Math.floor(i / 7) : i % 7) - 1)) : whole([5, 7], 9) }, { tensor: wave([5, 7], 3) }], attributes: { axis, reduction } });
+for (const reduction of ["none", "add", "mul", "max", "min"]) cases.push(
+  { type: "ScatterND", rank: 3, inputs: [open(wave([9, 5, 6])), { tensor: fromNumbers("int64", [4, 2], reduction === "none" ? [1, 2, -3, 0, 8, 4, 0, 0] : [1, 2, -3, 0, 1, 2, 0, 0]), dims: ["rows", 2] }, { tensor: wave([4, 6], 3), dims: ["rows", "s2"] }], attributes: { reduction } },
+  { type: "ScatterND", rank: 2, inputs: [{ tensor: wave([7, 9]) }, { tensor: fromNumbers("int64", [2, 2, 1], [6, 0, 3, -5]) }, { tensor: wave([2, 2, 9], 3) }], attributes: { reduction } });
 for (const p of [1, 2, 3]) cases.push({ type: "LpPool", rank: 4, inputs: [{ tensor: wave([2, 5, 11, 13]) }], attributes: { kernel_shape: [3, 2], strides: [2, 1], pads: [1, 0, 1, 1], p } }, { type: "GlobalLpPool", rank: 4, inputs: [{ tensor: wave([2, 5, 11, 13]) }], attributes: { p } });
 cases.push({ type: "LRN", rank: 4, inputs: [{ tensor: wave([2, 9, 5, 6], 3) }], attributes: { size: 5, alpha: { float: 0.001 }, beta: { float: 0.75 } } });
 cases.push({ type: "MeanVarianceNormalization", rank: 4, inputs: [{ tensor: wave([3, 5, 6, 7]) }] });

@@ -5,6 +5,7 @@
 import { DiagnosticError, fail, nearestName, type Diagnostic } from "../core/diagnostic.ts";
 import type { OpDef } from "../graph/op.ts";
 import { nameNodes, subgraphProtos, type NamedNode } from "./order.ts";
+import { refusedOperators } from "./refused.ts";
 import type { FunctionProto, ModelProto, NodeProto, OperatorSetIdProto } from "./schema/onnx_pb.ts";
 
 /** Opset versions by domain; the standard domain is "". */
@@ -50,11 +51,12 @@ export function checkOperators(model: ModelProto, operators: Operators): { nodes
     if (!opsets.has(domainOf(domain)) && domainOf(domain) === "")
       found.push({ code: "OF2003", message: `${opType} needs the operator set ai.onnx, which is not imported`, place: { node: node.name } });
     if (readsWithoutOperator(node.proto) || operators.operator(opType, domain)) return;
-    const near = operators.nearest(opType, domain);
+    const near = operators.nearest(opType, domain), refusal = refusedOperators[`${domainOf(domain)}:${opType}`];
+    const hint = refusal?.hint ?? (near === undefined ? undefined : `did you mean ${near}?`);
     found.push({
       code: "OF2004", place: { node: node.name },
-      message: `operator ${domainOf(domain) === "" ? "" : `${domain}.`}${opType} (opset ${opsets.get(domainOf(domain)) ?? "not imported"}) is not supported`,
-      ...(near === undefined ? {} : { hint: `did you mean ${near}?` }),
+      message: `operator ${domainOf(domain) === "" ? "" : `${domain}.`}${opType} (opset ${opsets.get(domainOf(domain)) ?? "not imported"}) is not supported${refusal ? `: ${refusal.reason}` : ""}`,
+      ...(hint === undefined ? {} : { hint }),
     });
   };
   const counts = new Map<FunctionProto, number>();

@@ -1,16 +1,20 @@
 /**
- * ScatterND and ScatterElements. Where the indices are constant and fill a box of the result, as exporters' slice
- * assignments do, an element comes from the updates inside the box and from the data outside. Others run on the host.
+ * ScatterND and ScatterElements. Where ScatterND's indices are constant and fill a box of the result, as exporters' slice
+ * assignments do, an element comes from the updates inside the box and from the data outside. All others are copies with
+ * stores where data says.
  */
 import { formatShape, isStatic } from "../core/dim.ts";
 import { rowMajorStrides, sizeOf } from "../core/tensor.ts";
+import type { DType } from "../core/dtype.ts";
 import * as evaluate from "../evaluate/gather.ts";
+import { ScatterRows as evaluateRows } from "../evaluate/onnxfuse-scatter-rows.ts";
 import { defineOp, int, optional, type TypeInfo } from "../graph/op.ts";
-import { add, and, div, eq, lt, max, min, mul, rem, select, binary, type Expr } from "../kernel/expr.ts";
+import { add, and, div, eq, load, lt, mul, rem, select, binary, type Expr } from "../kernel/expr.ts";
 import { movedElements, numbersKnown, typeWith } from "./element-values.ts";
 import { checkSameType, narrow } from "./element-wise.ts";
-import { axisIn, origin } from "./index-map.ts";
+import { axisIn, frontAxis, origin } from "./index-map.ts";
 import { indexDepth } from "./gather.ts";
+import { columnOf, combine, scatterLoops } from "./scatter-loops.ts";
 
 const reductions = ["none", "add", "mul", "max", "min"];
 
@@ -35,16 +39,6 @@ function boxOf(indices: TypeInfo, data: TypeInfo): readonly Line[] | undefined {
     lines.push({ start, step, axis: axis < 0 ? undefined : axis, count });
   }
   return rows.every((n, d) => n === 1 || used.has(d)) ? lines : undefined;
-}
-
-function combine(reduction: string, old: Expr, update: Expr): Expr {
-  switch (reduction) {
-    case "add": return add(old, update);
-    case "mul": return mul(old, update);
-    case "max": return max(old, update);
-    case "min": return min(old, update);
-    default: return update;
-  }
 }
 
 export const ScatterND = defineOp({
@@ -79,6 +73,25 @@ export const ScatterND = defineOp({
       return first ? select(rest.reduce(and, first), update, old) : update;
     }];
   },
+  expand: ({ inputs, inputTypes: [data], outputs }, attributes) => (data && canStore(data.dtype, attributes.reduction) ? [{ op: ScatterRows, inputs, outputs, attributes }] : undefined),
+});
+
+/** Whether a kernel can combine elements of a type. */
+const canStore = (dtype: DType, reduction = "none"): boolean => dtype !== "string" && (reduction === "none" || dtype !== "bool");
+
+/** ScatterND whose places only running can tell. */
+export const ScatterRows = defineOp({
+  type: "ScatterRows", domain: "onnxfuse", since: 1, evaluate: evaluateRows,
+  inputs: { data: "required", indices: "required", updates: "required" },
+  attributes: { reduction: optional("string") },
+  fusionKind: "opaque",
+  infer: ({ data }) => [{ dtype: data.dtype, shape: data.shape }],
+  lowerable: ({ data, indices }, { reduction }) => canStore(data.dtype, reduction) && typeof indices.shape[indices.shape.length - 1] === "number",
+  whole: ({ data, indices, updates }, { reduction = "none" }, [out]) => {
+    const rows = indices.buffer(), last = indices.shape[indices.shape.length - 1], depth = typeof last === "number" ? last : 0;
+    const given = Array.from({ length: depth }, (_, c) => ({ axis: c, at: (update: readonly Expr[]) => columnOf(rows, update, c) }));
+    return scatterLoops({ data, updates, out, reduction, given, plain: (axis, update) => update[indices.shape.length - 1 + axis - depth] ?? origin });
+  },
 });
 
 export const ScatterElements = defineOp({
@@ -92,6 +105,11 @@ export const ScatterElements = defineOp({
     axisIn(context, axis, data.shape.length);
     if (indices.shape.length !== data.shape.length || updates.shape.length !== data.shape.length) context.fail("OF3010", "data, indices and updates must have one rank");
     return [{ dtype: data.dtype, shape: data.shape }];
+  },
+  lowerable: ({ data }, { reduction }) => canStore(data.dtype, reduction),
+  whole: ({ data, indices, updates }, { axis, reduction = "none" }, [out]) => {
+    const places = indices.buffer();
+    return scatterLoops({ data, updates, out, reduction, given: [{ axis: frontAxis(axis, data.shape.length), at: (update) => load(places, update) }], plain: (own, update) => update[own] ?? origin });
   },
   expand: ({ inputs, outputs }, { axis, reduction = "none" }) => (reduction === "none" ? [{ op: Scatter, inputs, outputs, attributes: { axis } }] : undefined),
 });

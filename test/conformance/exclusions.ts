@@ -34,8 +34,8 @@ export const leftOut: Readonly<Record<string, string>> = {
   test_dft_inverse: "the expectation has float32's rounding noise, 1.9e-7 of values up to 100, where the result is 0",
   test_dft_inverse_opset19: "the expectation has float32's rounding noise, 1.9e-7 of values up to 100, where the result is 0",
   test_affine_grid_3d_align_corners_expanded: "the rank of a value hangs on an element of an input",
-  test_resize_downsample_scales_cubic_align_corners: "onnxruntime takes the rounded size, and so do we",
-  test_resize_downsample_scales_linear_align_corners: "onnxruntime takes the rounded size, and so do we",
+  test_resize_downsample_scales_cubic_align_corners: "the standard's text divides by the resized length less one, this case by the unrounded size; onnxruntime, PyTorch and we follow the text",
+  test_resize_downsample_scales_linear_align_corners: "the standard's text divides by the resized length less one, this case by the unrounded size; onnxruntime, PyTorch and we follow the text",
 };
 
 /** Why a case is outside what is covered; undefined for any other error. */
