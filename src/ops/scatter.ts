@@ -9,7 +9,7 @@ import type { DType } from "../core/dtype.ts";
 import * as evaluate from "../evaluate/gather.ts";
 import { ScatterRows as evaluateRows } from "../evaluate/onnxfuse-scatter-rows.ts";
 import { defineOp, int, optional, type TypeInfo } from "../graph/op.ts";
-import { add, and, div, eq, load, lt, mul, rem, select, binary, type Expr } from "../kernel/expr.ts";
+import { add, and, div, eq, load, lt, rem, select, binary, type Expr } from "../kernel/expr.ts";
 import { movedElements, numbersKnown, typeWith } from "./element-values.ts";
 import { checkSameType, narrow } from "./element-wise.ts";
 import { axisIn, frontAxis, origin } from "./index-map.ts";
