@@ -233,4 +233,5 @@ export const hostOperators: Readonly<Record<string, () => Promise<Evaluate>>> = 
   "onnxfuse:DeformSample": () => import("../evaluate/onnxfuse-deform-sample.ts").then((m) => m.DeformSample),
   "onnxfuse:FlashAttention": () => import("../evaluate/onnxfuse-flash-attention.ts").then((m) => m.FlashAttention),
   "onnxfuse:Require": () => import("../evaluate/onnxfuse-require.ts").then((m) => m.Require),
+  "onnxfuse:ScatterRows": () => import("../evaluate/onnxfuse-scatter-rows.ts").then((m) => m.ScatterRows),
 };
