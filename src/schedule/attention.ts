@@ -8,7 +8,7 @@
  */
 import { dimRange, isSymbolic, type Dim } from "../core/dim.ts";
 import {
-  add, axisOf, binary, constant, eq, exp, f32, f32x4, i32, lt, max, min, mul, select, splat, sub, type Axis, type Buffer, type Expr,
+  add, axisOf, binary, constant, eq, f32, f32x4, i32, lt, max, min, mul, select, splat, sub, type Axis, type Buffer, type Expr,
 } from "../kernel/expr.ts";
 import { assign, block, type Stmt } from "../kernel/stmt.ts";
 import type { AttentionStructure, EpilogueStore } from "../kernel/structure.ts";
@@ -20,6 +20,7 @@ import { emitGemm, type DirectRows, type DotColumns, type GatheredRows, type Row
 import { emitInterleave, emitZero, isDistance, overRun, transpose4 } from "./runs.ts";
 import { accumulate, declareAccumulators, laneOf } from "./tile.ts";
 import { replaceLocal } from "./lanes.ts";
+import { expOfNegativeF32 } from "./math-f32.ts";
 
 /** Queries and keys that a block of scores holds. */
 export const attentionBlock = { queries: 8, keys: 128 } as const;
@@ -167,11 +168,11 @@ function softmaxBlock(b: KernelBuilder, into: Stmt[], scores: Expr, count: Expr,
   };
   each((p, body) => now.forEach((m, i) => set(body, m, max(m, loadAt(p, i * 16, "float32", f32x4)))));
   const base = now.map((m) => b.let(into, "base", select(binary("eq", m, constant(-Infinity, f32x4)), constant(0, f32x4), m)));
-  const scale = most.map((m, i) => b.let(into, "scale", exp(sub(m, base[i] ?? m))));
+  const scale = most.map((m, i) => b.let(into, "scale", expOfNegativeF32(sub(m, base[i] ?? m))));
   sum.forEach((x, i) => set(into, x, mul(x, scale[i] ?? x)));
   most.forEach((m, i) => set(into, m, now[i] ?? m));
   each((p, body) => base.forEach((m, i) => {
-    const weight = b.let(body, "weight", exp(sub(loadAt(p, i * 16, "float32", f32x4), m)));
+    const weight = b.let(body, "weight", expOfNegativeF32(sub(loadAt(p, i * 16, "float32", f32x4), m)));
     body.push(storeAt(p, i * 16, "float32", weight));
     const total = sum[i];
     if (total) set(body, total, add(total, weight));
@@ -256,7 +257,7 @@ function softmaxRow(b: KernelBuilder, into: Stmt[], row: Expr, count: Expr, sink
   const bases = b.let(into, "bases", splat(base, 4));
   const sums = b.let(into, "sum", constant(0, f32x4)), sum = b.let(into, "sum", constant(0, f32));
   overRun(b, into, count, (body, i, n) => {
-    const weight = b.let(body, "weight", exp(sub(read(i, n), n === 4 ? bases : base)));
+    const weight = b.let(body, "weight", expOfNegativeF32(sub(read(i, n), n === 4 ? bases : base)));
     const [p, offset] = at(i);
     body.push(storeAt(p, offset, "float32", weight));
     const total = n === 4 ? sums : sum;

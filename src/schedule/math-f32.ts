@@ -3,7 +3,7 @@
  * operations in the same order, so that a vector body and its scalar tail give the same bits. Right at NaN, infinities,
  * zeros, overflow and denormals. Largest errors measured over all of float32: exp 1 ulp, log 1 ulp, tanh 2.5 ulp, erf 2 ulp.
  *
- * exp and log: Cody and Waite reductions with the polynomials of Moshier's Cephes library (expf, logf). tanh by
+ * exp and log: Cody and Waite's reductions, log with the polynomial of Moshier's Cephes library (logf). tanh by
  * e^2x - 1. erf: after N. Juffa, a polynomial for small arguments, 1 - exp(polynomial) else.
  */
 import { add, binary, bitcast, constant, mul, select, shift, sub, unary, div, type Expr, type Type } from "../kernel/expr.ts";
@@ -18,26 +18,60 @@ export function horner(x: Expr, coefficients: readonly number[]): Expr {
   return rest.reduce<Expr>((sum, c) => add(mul(sum, x), constant(x.type.scalar === "f32" ? Math.fround(c) : c, x.type)), constant(x.type.scalar === "f32" ? Math.fround(first) : first, x.type));
 }
 
-const expPolynomial = [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1];
+/** e^r = 1 + r + r²·(c[0] + … + c[4]·r⁴) for |r| ≤ ½ ln 2, to 0.05 ulp: minimax with the first two terms fixed. */
+const expTail = [0.4999999344, 0.1666652048, 4.1668389851e-2, 8.3687355616e-3, 1.3814560317e-3] as const;
 /** Adding it to |x| < 2^22 leaves x rounded to an integer in the low bits. */
 const magic = 12582912;
+const one = 0x3f800000;
 
-/** e^x = (1 + rest) · 2^n with n in an i32 and |rest| < 0.42. `x` must be within ±126·ln 2 for n to be a normal exponent. */
-function expParts(x: Expr): { rest: Expr; exponent: Expr } {
-  const shifted = add(mul(x, f(Math.LOG2E, x)), f(magic, x));
+/**
+ * e^±x = (1 + rest) · 2^n with |rest| < 0.42; n is in the low bits of `shifted`. `x` must be within ±2^20. The tail is
+ * summed in pairs: the sums wait for each other less than by Horner's rule. With `sign` −1 the operations are those on
+ * −x, term by term.
+ */
+function expParts(x: Expr, sign: 1 | -1 = 1): { rest: Expr; shifted: Expr } {
+  const plus = sign > 0 ? add : sub, minus = sign > 0 ? sub : add;
+  const shifted = add(mul(x, f(sign * Math.LOG2E, x)), f(magic, x));
   const n = sub(shifted, f(magic, x));
-  const r = sub(sub(x, mul(n, f(0.693359375, x))), mul(n, f(-2.12194440e-4, x)));
-  return { rest: add(mul(mul(horner(r, expPolynomial), r), r), r), exponent: sub(bitcast(shifted, word(x)), int(0x4b400000, x)) };
+  const t = minus(minus(x, mul(n, f(0.693359375, x))), mul(n, f(-2.12194440e-4, x)));
+  const s = mul(t, t), [c0, c1, c2, c3, c4] = expTail;
+  const tail = add(add(f(c0, x), mul(f(sign * c1, x), t)), mul(add(add(f(c2, x), mul(f(sign * c3, x), t)), mul(f(c4, x), s)), s));
+  return { rest: plus(mul(tail, s), t), shifted: bitcast(shifted, word(x)) };
 }
-/** 2^n for n from -126 to 127. */
-const powerOfTwo = (n: Expr, like: Expr): Expr => bitcast(shift("shl", add(n, int(127, like)), 23), like.type);
+/** 2^(n + more) for n in the low bits of `shifted`, whose other bits leave by the shift; from 2^-126 to 2^127. */
+const powerOfTwo = (shifted: Expr, like: Expr, more = 0): Expr => bitcast(add(shift("shl", shifted, 23), int(one + (more << 23), like)), like.type);
 
-export function expF32(x: Expr): Expr {
-  const clamped = binary("pmin", binary("pmax", x, f(-104, x)), f(89, x));
-  const { rest, exponent } = expParts(clamped);
+/** e^±x. */
+export function expF32(x: Expr, sign: 1 | -1 = 1): Expr {
+  const clamped = sign > 0 ? binary("pmin", binary("pmax", x, f(-104, x)), f(89, x)) : binary("pmin", binary("pmax", x, f(-89, x)), f(104, x));
+  const { rest, shifted } = expParts(clamped, sign);
   // Two factors, so that denormal results are rounded once and overflow is infinity.
-  const half = shift("shr", exponent, 1);
-  return mul(mul(add(rest, f(1, x)), powerOfTwo(half, x)), powerOfTwo(sub(exponent, half), x));
+  const half = shift("shr", shifted, 1);
+  return mul(mul(add(rest, f(1, x)), powerOfTwo(half, x)), powerOfTwo(sub(shifted, half), x));
+}
+
+/** 1 + e^±x with the same bits as the sum: what is below 2^-126 leaves no trace, so that one factor does. */
+export function onePlusExpF32(x: Expr, sign: 1 | -1 = 1): Expr {
+  const clamped = sign > 0 ? binary("pmin", binary("pmax", x, f(-87, x)), f(89, x)) : binary("pmin", binary("pmax", x, f(-89, x)), f(87, x));
+  const { rest, shifted } = expParts(clamped, sign);
+  const half = mul(add(rest, f(1, x)), powerOfTwo(shifted, x, -1));
+  return add(add(half, half), f(1, x));
+}
+
+/** The same by one term less, to 2 ulp. */
+const shortTail = [0.4999923071, 0.1666711514, 4.1890272427e-2, 8.3125076383e-3] as const;
+
+/**
+ * e^x for x ≤ 0 (or NaN), as softmax weighs: relative errors up to (2 + |x|) ulp, so never more than 2 ulp of 1; 0 where
+ * e^x is below 2^-126.5.
+ */
+export function expOfNegativeF32(x: Expr): Expr {
+  const clamped = binary("pmax", x, f(-88, x));
+  const shifted = add(mul(clamped, f(Math.LOG2E, x)), f(magic, x));
+  const t = sub(clamped, mul(sub(shifted, f(magic, x)), f(Math.LN2, x)));
+  const s = mul(t, t), [c0, c1, c2, c3] = shortTail;
+  const tail = add(add(mul(f(c1, x), t), f(c0, x)), mul(add(mul(f(c3, x), t), f(c2, x)), s));
+  return mul(add(add(mul(tail, s), t), f(1, x)), powerOfTwo(bitcast(shifted, word(x)), x));
 }
 
 const logPolynomial = [7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1];
@@ -62,8 +96,8 @@ export function logF32(x: Expr): Expr {
 export function tanhF32(x: Expr): Expr {
   const a = unary("abs", x);
   // 2·9.1 is past where the result rounds to 1.
-  const { rest, exponent } = expParts(binary("pmin", add(a, a), f(18.2, x)));
-  const scale = powerOfTwo(exponent, x);
+  const { rest, shifted } = expParts(binary("pmin", add(a, a), f(18.2, x)));
+  const scale = powerOfTwo(shifted, x);
   const e = add(mul(rest, scale), sub(scale, f(1, x)));
   return withSignOf(div(e, add(e, f(2, x))), x);
 }
@@ -74,8 +108,8 @@ const erfLarge = [-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, 
 export function erfF32(x: Expr): Expr {
   const a = binary("pmin", unary("abs", x), f(4, x)), z = mul(x, x);
   const small = add(mul(horner(z, erfSmall), x), x);
-  const { rest, exponent } = expParts(sub(mul(horner(a, erfLarge), a), a));
-  const large = sub(f(1, x), mul(add(rest, f(1, x)), powerOfTwo(exponent, x)));
+  const { rest, shifted } = expParts(sub(mul(horner(a, erfLarge), a), a));
+  const large = sub(f(1, x), mul(add(rest, f(1, x)), powerOfTwo(shifted, x)));
   return select(binary("gt", a, f(0.927734375, x)), withSignOf(large, x), small);
 }
 

@@ -6,13 +6,23 @@ import { binary, cast, constant, div, i32, mul, select, unary, type BinaryOp, ty
 import type { Kernel } from "../kernel/kernel.ts";
 import { mapExpr, mapStmtExprs } from "../kernel/traverse.ts";
 import { acoshF64, acosF64, asinF64, asinhF64, atanF64, atanhF64, cosF64, coshF64, erfF64, expF64, logF64, powF32, powF64, remF64, sinF64, sinhF64, tanF64, tanhF64 } from "./math-f64.ts";
-import { erfF32, expF32, logF32, tanhF32 } from "./math-f32.ts";
+import { erfF32, expF32, logF32, onePlusExpF32, tanhF32 } from "./math-f32.ts";
 
 /** The kernel with only operations that every target has as instructions. Scalars and vectors give the same bits. */
 export function legalizeMath(kernel: Kernel): Kernel {
-  const memo = new Map<Expr, Expr>();
-  return { ...kernel, body: mapStmtExprs(kernel.body, (e) => mapExpr(e, legalNode, memo)) };
+  const sums = new Map<Expr, Expr>(), memo = new Map<Expr, Expr>();
+  return { ...kernel, body: mapStmtExprs(kernel.body, (e) => mapExpr(mapExpr(e, exponentialNode, sums), legalNode, memo)) };
 }
+
+/** Exponentials of float32 that cost less where they stand: in 1 + e^x, of −x. */
+function exponentialNode(e: Expr): Expr {
+  if (e.kind !== "binary" || e.op !== "add" || e.type.scalar !== "f32") return e;
+  const power = isOne(e.a) ? e.b : isOne(e.b) ? e.a : undefined;
+  return power?.kind === "unary" && power.op === "exp" ? onePlusExpF32(...signed(power.a)) : e;
+}
+const isOne = (e: Expr): boolean => (e.kind === "splat" ? isOne(e.a) : e.kind === "const" && e.value === 1);
+/** x, or what it is the negative of, and the sign. */
+const signed = (x: Expr): [Expr, 1 | -1] => (x.kind === "unary" && x.op === "neg" ? [x.a, -1] : [x, 1]);
 
 /** One operation whose operands are legal already. */
 function legalNode(e: Expr): Expr {
@@ -30,7 +40,7 @@ function legalUnary(op: UnaryOp, a: Expr): Expr {
   }
   if (a.type.scalar === "f32") {
     switch (op) {
-      case "exp": return expF32(a);
+      case "exp": return expF32(...signed(a));
       case "log": return logF32(a);
       case "tanh": return tanhF32(a);
       case "erf": return erfF32(a);
