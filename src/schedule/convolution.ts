@@ -17,12 +17,13 @@ import { operandsOf, type Operands } from "./conv-operands.ts";
 import { convProblems, outputPositions, tapAxes, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
 import { scheduleDepthwise } from "./depthwise.ts";
 import { scheduleDepthwiseInteger } from "./depthwise-integer.ts";
-import { Epilogue } from "./epilogue.ts";
+import { Epilogue, isCostly } from "./epilogue.ts";
 import { columnsAt, forColumns, type PanelColumns } from "./gemm.ts";
 import { scheduleMatMul } from "./matmul.ts";
 import { blockOf, directRows, elementBytes, rowScratch, scratchChannels, type InputRows } from "./input-rows.ts";
 import { emitWinograd, suitsWinograd } from "./winograd.ts";
-import { accumulate, declareAccumulators, type BColumns, type TileKind } from "./tile.ts";
+import { stripFor, suitsStrips } from "./strip.ts";
+import { accumulate, declareAccumulators, type Accumulators, type BColumns, type TileKind } from "./tile.ts";
 
 /** Loops for a convolution of float32, or of 8-bit integers into int32; undefined where this part has none for it. */
 export function scheduleConvolution(b: KernelBuilder, s: ConvStructure): Stmt | undefined {
@@ -106,13 +107,22 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
   const total = b.letIndex(into, "rows", toIndex(outer.count));
   const rows = blockOf(s, p, kind);
   const scratch = direct ? undefined : rowScratch(b, s, p, rows, kind);
-  const perBlock = (first: Expr, count: Expr, source: InputRows, body: Stmt[]): void =>
+  const perBlock = (first: Expr, count: Expr, source: InputRows, body: Stmt[]): void => {
+    if (stripsPay(s)) {
+      b.loop(body, "y", 0, count, 1, outer.count, (y, rowBody) => emitStrips(b, rowBody, { s, p, kind, source, y, epilogue: rowEpilogue(b, rowBody, s, p, positions, plus(first, y)) }, columns));
+      return;
+    }
     forColumns(b, body, columns, s.channel.extent, tileWidths(p.inner.count), (inner, column, width, lanes, valid) => {
       const panel = columnsAt(columns, column, width, lanes);
       const pointer = b.letIndex(inner, "panel", panel.pointer);
-      b.loop(inner, "y", 0, count, 1, outer.count, (y, rowBody) =>
-        emitRow(b, rowBody, { s, p, kind, positions, source, panel: { ...panel, pointer }, column, width, lanes, valid, y, row: plus(first, y) }));
+      b.loop(inner, "y", 0, count, 1, outer.count, (y, rowBody) => {
+        const epilogue = rowEpilogue(b, rowBody, s, p, positions, plus(first, y));
+        const row: Row = { s, p, kind, source, y, epilogue };
+        emitRow(b, rowBody, row, { panel: { ...panel, pointer }, column, width, lanes }, constant(0, i32), toIndex(p.inner.count), (at, x, accumulators) =>
+          epilogue.store(at, { row: x, column, columns: valid, accumulators }));
+      });
     });
+  };
   b.loop(into, "block", 0, total, rows, outer.count, (first, body) => {
     const count = !isSymbolic(outer.count) && outer.count % rows === 0 ? constant(rows, i32) : b.let(body, "count", min(constant(rows, i32), sub(total, first)));
     const source = scratch ? scratch(body, first, count, positions) : direct && rowsFrom(b, body, direct, times(first, outer.stride));
@@ -127,38 +137,66 @@ const rowsFrom = (b: KernelBuilder, into: Stmt[], rows: InputRows, first: Expr):
 const tileWidths = (count: Dim): readonly number[] => (count === 1 ? [32, 8] : count === 2 ? [16, 8] : [8]);
 
 interface Row {
-  readonly s: ConvStructure; readonly p: ConvProblem; readonly kind: TileKind; readonly positions: ReadonlyMap<Axis, Expr>;
-  readonly source: InputRows; readonly panel: BColumns;
-  readonly column: Expr; readonly width: number; readonly lanes: 1 | 4; readonly valid: number | Expr;
-  /** Row within the source, and of the problem. */
-  readonly y: Expr; readonly row: Expr;
+  readonly s: ConvStructure; readonly p: ConvProblem; readonly kind: TileKind;
+  readonly source: InputRows;
+  /** The row within the source. */
+  readonly y: Expr;
+  /** Begun, for this row of the problem. */
+  readonly epilogue: Epilogue;
+}
+/** The channels of a tile. */
+interface TileColumns { readonly panel: BColumns; readonly column: Expr; readonly width: number; readonly lanes: 1 | 4 }
+type Finish = (into: Stmt[], x: Expr, accumulators: Accumulators) => void;
+
+function rowEpilogue(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, positions: ReadonlyMap<Axis, Expr>, row: Expr): Epilogue {
+  const inner: Axis = { name: b.name("x"), extent: p.inner.count };
+  const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [inner], column: s.channel, positions: outputPositions(p, positions, row, inner) });
+  epilogue.begin(into);
+  return epilogue;
 }
 
-/** A row of output positions against one panel of channels. */
-function emitRow(b: KernelBuilder, into: Stmt[], r: Row): void {
-  const { s, p } = r;
-  const inner: Axis = { name: b.name("x"), extent: p.inner.count };
-  const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [inner], column: s.channel, positions: outputPositions(p, r.positions, r.row, inner) });
-  epilogue.begin(into);
-  const start = b.let(into, "from", plus(r.source.pointer, times(times(r.y, p.outer.stride), toIndex(r.source.rowBytes))));
-  const tile = (x: Expr, body: Stmt[], rows: number): void => emitTile(b, body, r, epilogue, start, x, rows);
-  const { count } = p.inner;
-  if (isSymbolic(count)) {
-    const end = b.let(into, "full", binary("and", toIndex(count), constant(-tileRows, i32)));
-    b.loop(into, "x", 0, end, tileRows, count, (x, body) => tile(x, body, tileRows));
-    b.loop(into, "x", end, toIndex(count), 1, count, (x, body) => tile(x, body, 1));
+/** Whether rows are finished along strips: then all channels of some positions are computed before the next ones. */
+const stripsPay = (s: ConvStructure): boolean => isCostly(s.stores) && suitsStrips(s.channel.extent);
+/** Positions a strip holds at least: every strip reads all weights. */
+const stripPositions = 32;
+
+/** A row of output positions, a strip of them after the other. */
+function emitStrips(b: KernelBuilder, into: Stmt[], row: Row, columns: PanelColumns): void {
+  const { s, p: { inner } } = row;
+  const strip = present(stripFor(b, into, row.epilogue, row.kind.kind === "float" ? "float32" : "int32", s.channel.extent, tileRows, stripPositions), "strip");
+  b.loop(into, "part", 0, toIndex(inner.count), strip.rows, inner.count, (from, part) => {
+    const count = isSymbolic(inner.count) || inner.count % strip.rows !== 0 ? b.let(part, "count", min(constant(strip.rows, i32), sub(toIndex(inner.count), from))) : constant(strip.rows, i32);
+    const known = !isSymbolic(inner.count) && inner.count <= strip.rows ? constant(inner.count, i32) : count;
+    forColumns(b, part, columns, s.channel.extent, tileWidths(inner.count), (body, column, width, lanes) => {
+      const panel = columnsAt(columns, column, width, lanes);
+      emitRow(b, body, row, { panel: { ...panel, pointer: b.letIndex(body, "panel", panel.pointer) }, column, width, lanes }, from, known, (at, x, accumulators) =>
+        strip.keep(at, sub(x, from), column, accumulators));
+    });
+    strip.finish(part, from, known);
+  });
+}
+
+/** `count` positions of a row, from `begin` on, against one panel of channels. */
+function emitRow(b: KernelBuilder, into: Stmt[], r: Row, columns: TileColumns, begin: Expr, count: Expr, finish: Finish): void {
+  const start = b.let(into, "from", plus(r.source.pointer, times(times(r.y, r.p.outer.stride), toIndex(r.source.rowBytes))));
+  const tile = (x: Expr, body: Stmt[], rows: number): void => emitTile(b, body, r, columns, start, plus(begin, x), rows, finish);
+  const { count: extent } = r.p.inner;
+  if (count.kind !== "const") {
+    const whole = b.let(into, "full", binary("and", count, constant(-tileRows, i32)));
+    b.loop(into, "x", 0, whole, tileRows, extent, (x, body) => tile(x, body, tileRows));
+    b.loop(into, "x", whole, count, 1, extent, (x, body) => tile(x, body, 1));
     return;
   }
-  const full = count - (count % tileRows);
+  const positions = Number(count.value), full = positions - (positions % tileRows);
   if (full === tileRows) tile(constant(0, i32), into, tileRows);
-  else if (full > 0) b.loop(into, "x", 0, constant(full, i32), tileRows, count, (x, body) => tile(x, body, tileRows));
-  if (count > full) tile(constant(full, i32), into, count - full);
+  else if (full > 0) b.loop(into, "x", 0, constant(full, i32), tileRows, extent, (x, body) => tile(x, body, tileRows));
+  if (positions > full) tile(constant(full, i32), into, positions - full);
 }
 const tileRows = 4;
 
-function emitTile(b: KernelBuilder, into: Stmt[], r: Row, epilogue: Epilogue, start: Expr, x: Expr, rows: number): void {
-  const { p, source, panel } = r;
-  const accumulators = declareAccumulators(b, into, r.kind, { rows, columns: r.width, lanes: r.lanes });
+function emitTile(b: KernelBuilder, into: Stmt[], r: Row, { panel, width, lanes }: TileColumns, start: Expr, x: Expr, rows: number, finish: Finish): void {
+  const { p, source } = r;
+  const accumulators = declareAccumulators(b, into, r.kind, { rows, columns: width, lanes });
   const from = b.letIndex(into, "from", plus(start, times(times(x, p.inner.stride), source.positionBytes)));
   const pair = r.kind.kind === "float" ? 1 : 2, channels = r.kind.kind === "float" ? Number(r.s.inputChannel.extent) : scratchChannels(r.s, r.kind);
   const joined = p.inner.taps === 1 || (p.inner.dilation === 1 && dimEqual(source.channelBytes, elementBytes(r.kind)) && source.positionBytes === channels * elementBytes(r.kind));
@@ -166,7 +204,7 @@ function emitTile(b: KernelBuilder, into: Stmt[], r: Row, epilogue: Epilogue, st
   const runs = p.outer.taps * (joined ? 1 : p.inner.taps);
   const weights = runs > 1 ? b.let(into, "w", panel.pointer) : panel.pointer;
   const run = (body: Stmt[], pointer: Expr): void => {
-    accumulate(b, body, r.kind, accumulators, r.lanes, { pointers: [pointer], rowBytes: p.inner.stride * source.positionBytes, stepBytes: dimMul(source.channelBytes, pair) }, { ...panel, pointer: weights }, steps);
+    accumulate(b, body, r.kind, accumulators, lanes, { pointers: [pointer], rowBytes: p.inner.stride * source.positionBytes, stepBytes: dimMul(source.channelBytes, pair) }, { ...panel, pointer: weights }, steps);
     if (weights.kind === "local" && runs > 1) body.push(assign(weights.name, add(weights, times(steps, toIndex(panel.stepBytes)))));
   };
   const taps = (body: Stmt[], d: SpatialDim, bytes: Dim, each: (body: Stmt[], pointer: Expr) => void, pointer: Expr): void => {
@@ -174,5 +212,5 @@ function emitTile(b: KernelBuilder, into: Stmt[], r: Row, epilogue: Epilogue, st
     b.loop(body, "tap", 0, constant(d.taps, i32), 1, d.taps, (t, inner) => each(inner, plus(pointer, times(t, toIndex(dimMul(bytes, d.dilation))))));
   };
   if (runs > 0) taps(into, p.outer, source.rowBytes, (body, pointer) => (joined ? run(body, pointer) : taps(body, p.inner, source.positionBytes, run, pointer)), from);
-  epilogue.store(into, { row: x, column: r.column, columns: r.valid, accumulators });
+  finish(into, x, accumulators);
 }

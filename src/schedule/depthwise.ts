@@ -63,7 +63,7 @@ function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
       const top = b.let(body, "top", plus(times(y, p.outer.stride), times(toIndex(p.outer.pad), -1)));
       const row = b.let(body, "row", plus(plus(image, mul(top, toIndex(rowBytes))), times(times(toIndex(p.inner.pad), -1), positionBytes)));
       const [firstRow, endRow] = insideTaps(b, body, p.outer, top);
-      emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, strip: stripFor(b, epilogue, "float32", channels, 4), row, firstRow, endRow });
+      emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, strip: stripFor(b, body, epilogue, "float32", channels, 4), row, firstRow, endRow });
     });
   });
   return true;
@@ -85,7 +85,7 @@ function copied(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem
       b.loop(body, "y", 0, count, 1, p.outer.count, (y, perRow) => {
         const epilogue = rowEpilogue(b, perRow, s, p, positions, plus(first, y));
         const row = b.let(perRow, "row", plus(source.pointer, times(times(y, p.outer.stride), toIndex(source.rowBytes))));
-        emitRow(b, perRow, { s, p: inside, channels, positionBytes: source.positionBytes, rowBytes: source.rowBytes, weights, epilogue, strip: stripFor(b, epilogue, "float32", channels, 4), row, firstRow: constant(0, i32), endRow: constant(p.outer.taps, i32) });
+        emitRow(b, perRow, { s, p: inside, channels, positionBytes: source.positionBytes, rowBytes: source.rowBytes, weights, epilogue, strip: stripFor(b, perRow, epilogue, "float32", channels, 4), row, firstRow: constant(0, i32), endRow: constant(p.outer.taps, i32) });
       });
     });
   });
@@ -132,12 +132,26 @@ function emitRow(b: KernelBuilder, into: Stmt[], plane: Plane): void {
   else {
     const from = toIndex(left);
     const end = isSymbolic(inside) ? b.let(into, "tiles", plus(from, mul(div(toIndex(inside), width), width))) : plus(from, Math.floor(inside / width) * width);
-    b.loop(into, "x", from, end, width, inner.count, (x, body) => emitTile(b, body, plane, x, width));
+    emitTiles(b, into, plane, from, end, width);
     const rest = isSymbolic(inside) ? undefined : inside % width;
-    if (rest === undefined) b.loop(into, "x", end, toIndex(right), 1, inner.count, (x, body) => emitTile(b, body, plane, x, 1));
-    else if (rest > 0) emitTile(b, into, plane, end, rest);
+    if (rest === undefined) emitTiles(b, into, plane, end, toIndex(right), 1);
+    else if (rest > 0) emitTiles(b, into, plane, end, plus(end, rest), rest);
   }
   emitSides(b, into, plane, right, inner.count);
+}
+
+/** Tiles of `width` positions from `begin` to `end`, a strip of them after the other where there is one. */
+function emitTiles(b: KernelBuilder, into: Stmt[], plane: Plane, begin: Expr, end: Expr, width: number): void {
+  const { strip, p: { inner: { count } } } = plane;
+  const tiles = (body: Stmt[], from: Expr, to: Expr): void =>
+    b.loop(body, "x", from, to, width, count, (x, each) => emitTile(b, each, plane, x, width, sub(x, from)));
+  if (!strip) { tiles(into, begin, end); return; }
+  const part = Math.floor(strip.rows / width) * width;
+  b.loop(into, "part", begin, end, part, count, (from, body) => {
+    const to = b.let(body, "to", min(plus(from, part), end));
+    tiles(body, from, to);
+    strip.finish(body, from, b.let(body, "count", sub(to, from)));
+  });
 }
 
 /** Positions a tile holds: inputs, weights and sums of a kernel row must fit in 14 registers. 0: kernel rows too long to unroll. */
@@ -168,8 +182,8 @@ function overChannels(b: KernelBuilder, into: Stmt[], channels: number, groups: 
   cover(1, 1, 1);
 }
 
-/** `width` positions with every tap of the inner dimension inside. */
-function emitTile(b: KernelBuilder, into: Stmt[], plane: Plane, x: Expr, width: number): void {
+/** `width` positions with every tap of the inner dimension inside; the first is position `kept` of the strip. */
+function emitTile(b: KernelBuilder, into: Stmt[], plane: Plane, x: Expr, width: number, kept: Expr): void {
   const { p: { inner, outer }, channels, positionBytes } = plane;
   const at = b.let(into, "at", plus(plus(plane.row, times(times(x, inner.stride), positionBytes)), mul(plane.firstRow, toIndex(dimMul(plane.rowBytes, outer.dilation)))));
   const w = b.let(into, "w", plus(plane.weights, times(plane.firstRow, inner.taps * channels * 4)));
@@ -189,14 +203,13 @@ function emitTile(b: KernelBuilder, into: Stmt[], plane: Plane, x: Expr, width: 
       advance(row, pointer, dimMul(plane.rowBytes, outer.dilation));
       advance(row, weights, inner.taps * channels * 4);
     });
-    keep(body, plane, x, c, lanes, sums.map((acc) => [acc]));
+    keep(body, plane, x, kept, c, lanes, sums.map((acc) => [acc]));
   });
-  plane.strip?.finish(into, x, constant(width, i32));
 }
 
-/** Finished sums of the positions from `x` on and the channels from `c` on. */
-function keep(into: Stmt[], plane: Plane, x: Expr, c: Expr, columns: number, accumulators: Accumulators): void {
-  if (plane.strip) plane.strip.keep(into, constant(0, i32), c, accumulators);
+/** Finished sums of the positions from `x` on, the strip's from `kept` on, and the channels from `c` on. */
+function keep(into: Stmt[], plane: Plane, x: Expr, kept: Expr, c: Expr, columns: number, accumulators: Accumulators): void {
+  if (plane.strip) plane.strip.keep(into, kept, c, accumulators);
   else plane.epilogue.store(into, { row: x, column: c, columns, accumulators });
 }
 
@@ -222,7 +235,7 @@ function emitChannels(b: KernelBuilder, into: Stmt[], plane: Plane, x: Expr, [fi
       advance(row, pointer, rowStep);
       advance(row, weights, inner.taps * channels * 4);
     });
-    keep(body, plane, x, c, vectors * lanes, [sums]);
+    keep(body, plane, x, constant(0, i32), c, vectors * lanes, [sums]);
   });
   plane.strip?.finish(into, x, constant(1, i32));
 }

@@ -99,11 +99,14 @@ function hasLoad(e: Expr): boolean {
   return found;
 }
 
+/** Operations a vector of an epilogue takes, roughly; `costly` ones are not unrolled over a tile. */
+export const isCostly = (stores: readonly EpilogueStore[]): boolean => stores.reduce((n, s) => n + operationCost(s.value), 0) > unrolledCost;
+
 interface Access { readonly key: Load | EpilogueStore; readonly base: Expr; readonly rowBytes: Dim; readonly columnBytes: Dim }
 
 export class Epilogue {
   private readonly b: KernelBuilder;
-  private readonly spec: EpilogueSpec;
+  readonly spec: EpilogueSpec;
   private readonly values: readonly { readonly store: EpilogueStore; readonly expression: ElementExpression }[];
   private accesses: readonly Access[] = [];
   private readonly varying = new Map<Expr, boolean>();
@@ -115,7 +118,7 @@ export class Epilogue {
     this.b = b;
     this.spec = spec;
     this.values = spec.stores.map((store) => ({ store, expression: new ElementExpression(store.value) }));
-    this.costly = spec.stores.reduce((n, s) => n + operationCost(s.value), 0) > unrolledCost;
+    this.costly = isCostly(spec.stores);
   }
 
   /** Declares the addresses that rows and columns start from. Everything outside the tile's axes must be bound here. */
@@ -191,6 +194,21 @@ export class Epilogue {
       this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, { scalar, lanes })));
   }
 
+  /** Whether rows of `columns` columns follow each other in all that is read and written, so that several may run as one. */
+  rowsFollow(columns: number): boolean {
+    const { rows, column, positions, stores } = this.spec;
+    const own = new Set([...rows, column]);
+    const bound = new Set([...own, ...[...positions].filter(([, e]) => mentions(e, own)).map(([axis]) => axis)]);
+    return this.accesses.length === epilogueAccesses(stores).length && this.values.every(({ expression }) => expression.vectorisable(expression.value)) && !stores.some((s) => usesAxisAsValue(s.value, bound))
+      && this.accesses.every((a) => dimEqual(a.rowBytes, dimMul(a.columnBytes, columns)) && (a.columnBytes === 0 || a.columnBytes === byteSize(bufferOf(a.key).dtype)));
+  }
+
+  /** Applies the epilogue to `count` elements, a multiple of 4, from the start of `row` on; `rowsFollow` must hold. */
+  storeRun(into: Stmt[], row: Expr, from: Expr, dtype: DType, count: Expr, most: Dim): void {
+    const type: Type = { scalar: dtype === "float32" ? "f32" : "i32", lanes: 4 };
+    this.columns(into, row, constant(0, i32), count, count, most, (inner, j) => this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, type)));
+  }
+
   /** Evaluates the stores for columns [begin, end) of a row without an accumulator. `begin()` must have run. */
   fill(into: Stmt[], row: Expr, begin: Expr, count: Expr, extent: Dim): void {
     const whole = count.kind === "const" ? constant(Math.floor(Number(count.value) / 4) * 4, i32) : this.b.let(into, "whole", binary("and", count, constant(-4, i32)));
@@ -201,7 +219,7 @@ export class Epilogue {
   private columns(into: Stmt[], row: Expr, column: Expr, whole: Expr, count: Expr, extent: Dim, accumulator: (into: Stmt[], j: Expr, lanes: 1 | 4) => Expr): void {
     const starts = this.accesses.map((a) => ({ ...a, pointer: this.b.letIndex(into, "p", plus(plus(a.base, times(row, toIndex(a.rowBytes))), times(column, toIndex(a.columnBytes)))) }));
     const step = (lanes: 1 | 4, begin: Expr, end: Expr): void => {
-      if (begin.kind === "const" && end.kind === "const" && begin.value >= end.value) return;
+      if (begin === end || (begin.kind === "const" && end.kind === "const" && begin.value >= end.value)) return;
       this.b.loop(into, "j", begin, end, lanes, extent, (j, inner) => {
         const pointers = new Map<Load | EpilogueStore, LanePointer>(starts.map((a) => [a.key, { pointer: this.b.letIndex(inner, "q", plus(a.pointer, times(j, toIndex(a.columnBytes)))), offset: 0, laneBytes: a.columnBytes }]));
         this.element(inner, row, plus(column, j), accumulator(inner, j, lanes), lanes, (key) => pointers.get(key));
@@ -266,3 +284,4 @@ export class Epilogue {
   }
 }
 const maxTile = 256;
+const bufferOf = (key: Load | EpilogueStore): Buffer => key.buffer;

@@ -66,7 +66,7 @@ const stripRows = 32;
 /** Writes the loops. Whatever the operands' addresses depend on must be bound. */
 export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
   gemm.epilogue.begin(into);
-  const strip = gemm.b.kind === "dots" ? undefined : stripFor(b, gemm.epilogue, gemm.kind.kind === "float" ? "float32" : "int32", gemm.columns, tileRows, stripRows);
+  const strip = gemm.b.kind === "dots" ? undefined : stripFor(b, into, gemm.epilogue, gemm.kind.kind === "float" ? "float32" : "int32", gemm.columns, tileRows, stripRows);
   const block = Math.min(blockRows(gemm), strip?.rows ?? Infinity);
   const { rows } = gemm;
   if (gemm.a.kind === "direct" && !isSymbolic(rows) && rows <= block) {

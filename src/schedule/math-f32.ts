@@ -18,48 +18,51 @@ export function horner(x: Expr, coefficients: readonly number[]): Expr {
   return rest.reduce<Expr>((sum, c) => add(mul(sum, x), constant(x.type.scalar === "f32" ? Math.fround(c) : c, x.type)), constant(x.type.scalar === "f32" ? Math.fround(first) : first, x.type));
 }
 
-/** e^r = 1 + r + r²·(c[0] + … + c[4]·r⁴) for |r| ≤ ½ ln 2, to 0.05 ulp: minimax with the first two terms fixed. */
-const expTail = [0.4999999344, 0.1666652048, 4.1668389851e-2, 8.3687355616e-3, 1.3814560317e-3] as const;
+/** e^r = 1 + r + r²·(c[0] + c[1]·r + …) for |r| ≤ ½ ln 2, minimax with the first two terms fixed: to 0.05 ulp, and by one term less to 1.8 ulp. */
+const longTail = [0.4999999344, 0.1666652048, 4.1668389851e-2, 8.3687355616e-3, 1.3814560317e-3];
+const shortTail = [0.4999923071, 0.1666711514, 4.1890272427e-2, 8.3125076383e-3];
 /** Adding it to |x| < 2^22 leaves x rounded to an integer in the low bits. */
 const magic = 12582912;
 const one = 0x3f800000;
 
 /**
- * e^±x = (1 + rest) · 2^n with |rest| < 0.42; n is in the low bits of `shifted`. `x` must be within ±2^20. The tail is
- * summed in pairs: the sums wait for each other less than by Horner's rule. With `sign` −1 the operations are those on
- * −x, term by term.
+ * e^±x = (1 + rest) · 2^n with |rest| < 0.42; n is in the low bits of `shifted`. `x` must be within ±2^20. With `sign` −1
+ * the operations are those on −x, term by term.
  */
-function expParts(x: Expr, sign: 1 | -1 = 1): { rest: Expr; shifted: Expr } {
+function expParts(x: Expr, sign: 1 | -1 = 1, tail: readonly number[] = longTail): { rest: Expr; shifted: Expr } {
   const plus = sign > 0 ? add : sub, minus = sign > 0 ? sub : add;
   const shifted = add(mul(x, f(sign * Math.LOG2E, x)), f(magic, x));
   const n = sub(shifted, f(magic, x));
   const t = minus(minus(x, mul(n, f(0.693359375, x))), mul(n, f(-2.12194440e-4, x)));
-  const s = mul(t, t), [c0, c1, c2, c3, c4] = expTail;
-  const tail = add(add(f(c0, x), mul(f(sign * c1, x), t)), mul(add(add(f(c2, x), mul(f(sign * c3, x), t)), mul(f(c4, x), s)), s));
-  return { rest: plus(mul(tail, s), t), shifted: bitcast(shifted, word(x)) };
+  const s = mul(t, t);
+  return { rest: plus(mul(pairwise(t, s, sign, tail), s), t), shifted: bitcast(shifted, word(x)) };
 }
+/** c[0] ± c[1]·t + c[2]·t² ± …, summed in pairs: sums wait for each other less than by Horner's rule. `s` is t². */
+function pairwise(t: Expr, s: Expr, sign: 1 | -1, [c0 = 0, c1, ...more]: readonly number[]): Expr {
+  const pair = c1 === undefined ? f(c0, t) : add(f(c0, t), mul(f(sign * c1, t), t));
+  return more.length === 0 ? pair : add(pair, mul(pairwise(t, s, sign, more), s));
+}
+/** ±x clamped from `low` to `high`, without the sign; NaN stays. */
+const within = (x: Expr, sign: 1 | -1, low: number, high: number): Expr =>
+  binary("pmin", binary("pmax", x, f(sign > 0 ? low : -high, x)), f(sign > 0 ? high : -low, x));
 /** 2^(n + more) for n in the low bits of `shifted`, whose other bits leave by the shift; from 2^-126 to 2^127. */
 const powerOfTwo = (shifted: Expr, like: Expr, more = 0): Expr => bitcast(add(shift("shl", shifted, 23), int(one + (more << 23), like)), like.type);
 
 /** e^±x. */
 export function expF32(x: Expr, sign: 1 | -1 = 1): Expr {
-  const clamped = sign > 0 ? binary("pmin", binary("pmax", x, f(-104, x)), f(89, x)) : binary("pmin", binary("pmax", x, f(-89, x)), f(104, x));
-  const { rest, shifted } = expParts(clamped, sign);
+  const { rest, shifted } = expParts(within(x, sign, -104, 89), sign);
   // Two factors, so that denormal results are rounded once and overflow is infinity.
   const half = shift("shr", shifted, 1);
   return mul(mul(add(rest, f(1, x)), powerOfTwo(half, x)), powerOfTwo(sub(shifted, half), x));
 }
 
-/** 1 + e^±x with the same bits as the sum: what is below 2^-126 leaves no trace, so that one factor does. */
+/** 1 + e^±x to 2.5 ulp: what is below 2^-126 leaves no trace, so that one factor does. */
 export function onePlusExpF32(x: Expr, sign: 1 | -1 = 1): Expr {
-  const clamped = sign > 0 ? binary("pmin", binary("pmax", x, f(-87, x)), f(89, x)) : binary("pmin", binary("pmax", x, f(-89, x)), f(87, x));
-  const { rest, shifted } = expParts(clamped, sign);
+  const { rest, shifted } = expParts(within(x, sign, -87, 89), sign, shortTail);
+  // e^x / 2, as 2^128 is not a number.
   const half = mul(add(rest, f(1, x)), powerOfTwo(shifted, x, -1));
   return add(add(half, half), f(1, x));
 }
-
-/** The same by one term less, to 2 ulp. */
-const shortTail = [0.4999923071, 0.1666711514, 4.1890272427e-2, 8.3125076383e-3] as const;
 
 /**
  * e^x for x ≤ 0 (or NaN), as softmax weighs: relative errors up to (2 + |x|) ulp, so never more than 2 ulp of 1; 0 where
@@ -69,9 +72,8 @@ export function expOfNegativeF32(x: Expr): Expr {
   const clamped = binary("pmax", x, f(-88, x));
   const shifted = add(mul(clamped, f(Math.LOG2E, x)), f(magic, x));
   const t = sub(clamped, mul(sub(shifted, f(magic, x)), f(Math.LN2, x)));
-  const s = mul(t, t), [c0, c1, c2, c3] = shortTail;
-  const tail = add(add(mul(f(c1, x), t), f(c0, x)), mul(add(mul(f(c3, x), t), f(c2, x)), s));
-  return mul(add(add(mul(tail, s), t), f(1, x)), powerOfTwo(bitcast(shifted, word(x)), x));
+  const s = mul(t, t);
+  return mul(add(add(mul(pairwise(t, s, 1, shortTail), s), t), f(1, x)), powerOfTwo(bitcast(shifted, word(x)), x));
 }
 
 const logPolynomial = [7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1];

@@ -4,19 +4,23 @@
  */
 import { isSymbolic, type Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
-import type { Expr } from "../kernel/expr.ts";
+import { add, type Expr } from "../kernel/expr.ts";
 import type { Stmt } from "../kernel/stmt.ts";
-import { plus, times } from "./affine.ts";
-import { addressOf, storeAt, type KernelBuilder } from "./builder.ts";
-import type { Epilogue } from "./epilogue.ts";
+import { affineAccess, bytesAlong, plus, substituteAxes, times } from "./affine.ts";
+import { addressOf, loadAt, storeAt, type KernelBuilder } from "./builder.ts";
+import { columnTerm } from "./column-term.ts";
+import { Epilogue } from "./epilogue.ts";
 import type { Accumulators } from "./tile.ts";
 
 /** Bytes of a strip that leave room for the rest in a first-level cache of 32 KB. */
 const stripBytes = 16 * 1024;
-/** Bytes beyond which a strip is not worth having, where the least rows ask for more. */
-const mostBytes = 256 * 1024;
+/** Bytes beyond which a strip is not worth having, and the most rows asked for at least. */
+const mostBytes = 256 * 1024, mostLeast = 32;
 /** Below this many columns the loops along a row are too short to gain. */
 const leastColumns = 16;
+
+/** Rows of so many columns are neither too short nor too long for strips. */
+export const suitsStrips = (columns: Dim): boolean => !isSymbolic(columns) && columns >= leastColumns && columns <= mostBytes / (4 * mostLeast);
 
 export interface Strip {
   /** Rows a strip holds; a multiple of `multiple`. */
@@ -31,21 +35,53 @@ export interface Strip {
  * A strip for an epilogue that is worth one; `begin` of the epilogue must have run. `least` rows it holds at
  * least (a multiple of `multiple`). Undefined: store tile by tile.
  */
-export function stripFor(b: KernelBuilder, epilogue: Epilogue, dtype: DType, columns: Dim, multiple: number, least = multiple): Strip | undefined {
-  if (!epilogue.costly || isSymbolic(columns) || columns < leastColumns) return undefined;
-  const width = Math.ceil(columns / 8) * 8, rowBytes = width * 4;
+export function stripFor(b: KernelBuilder, into: Stmt[], epilogue: Epilogue, dtype: DType, columns: Dim, multiple: number, least = multiple): Strip | undefined {
+  if (!epilogue.costly || isSymbolic(columns) || !suitsStrips(columns)) return undefined;
+  const flat = flatten(b, into, epilogue, dtype, columns);
+  const width = flat ? columns : Math.ceil(columns / 8) * 8, rowBytes = width * 4;
   const rows = Math.max(least, Math.floor(stripBytes / rowBytes / multiple) * multiple);
-  if (rows * rowBytes > mostBytes) return undefined;
   const buffer = b.temporary("strip", dtype, [rows, width]);
   return {
     rows,
-    keep(into, m, column, accumulators) {
-      const to = b.letIndex(into, "strip", plus(plus(addressOf(buffer), times(m, rowBytes)), times(column, 4)));
-      accumulators.forEach((row, i) => row.forEach((acc, j) => into.push(storeAt(to, i * rowBytes + j * acc.type.lanes * 4, dtype, acc))));
+    keep(body, m, column, accumulators) {
+      const to = b.letIndex(body, "strip", plus(plus(addressOf(buffer), times(m, rowBytes)), times(column, 4)));
+      const terms = flat?.terms(body, column, accumulators[0] ?? []);
+      accumulators.forEach((row, i) => row.forEach((acc, j) => body.push(storeAt(to, i * rowBytes + j * acc.type.lanes * 4, dtype, terms?.[j] ? add(acc, terms[j]) : acc))));
     },
-    finish(into, firstRow, count) {
-      b.loop(into, "m", 0, count, 1, rows, (m, body) =>
-        epilogue.storeRow(body, b.let(body, "row", plus(firstRow, m)), b.let(body, "from", plus(addressOf(buffer), times(m, rowBytes))), dtype, columns));
+    finish(body, firstRow, count) {
+      if (flat) { flat.epilogue.storeRun(body, firstRow, addressOf(buffer), dtype, b.letIndex(body, "run", times(count, columns)), rows * columns); return; }
+      b.loop(body, "m", 0, count, 1, rows, (m, inner) =>
+        epilogue.storeRow(inner, b.let(inner, "row", plus(firstRow, m)), b.let(inner, "from", plus(addressOf(buffer), times(m, rowBytes))), dtype, columns));
+    },
+  };
+}
+
+/** An epilogue whose rows run as one, and what is added to a tile's columns before. */
+export interface Flat {
+  readonly epilogue: Epilogue;
+  /** Terms for a row of a tile's vectors from `column` on; undefined: none are added. */
+  terms(into: Stmt[], column: Expr, row: readonly Expr[]): readonly Expr[] | undefined;
+}
+
+/** An epilogue as one whose rows of `columns` columns run as one; its `begin` must have run. Undefined where there is none. */
+export function flatten(b: KernelBuilder, into: Stmt[], epilogue: Epilogue, dtype: DType, columns: number): Flat | undefined {
+  if (columns % 4 !== 0) return undefined;
+  if (epilogue.rowsFollow(columns)) return { epilogue, terms: () => undefined };
+  const { spec } = epilogue, split = columnTerm(spec.stores, spec.accumulator);
+  if (!split || split.term.buffer.dtype !== dtype) return undefined;
+  const { term } = split, { column, rows, positions } = spec;
+  const access = affineAccess(term.buffer, term.indices.map((e) => substituteAxes(e, positions)), new Set([...rows, column]), b.layout(term.buffer));
+  if (!access || bytesAlong(access, column) !== 4 || rows.some((r) => bytesAlong(access, r) !== 0)) return undefined;
+  const rest = new Epilogue(b, { ...spec, stores: split.stores }), begun: Stmt[] = [];
+  rest.begin(begun);
+  if (!rest.rowsFollow(columns)) return undefined;
+  const base = b.let(into, "term", access.base);
+  into.push(...begun);
+  return {
+    epilogue: rest,
+    terms(body, at, row) {
+      const pointer = b.letIndex(body, "term", plus(base, times(at, 4)));
+      return row.map((acc, j) => b.let(body, "term", loadAt(pointer, j * 16, dtype, acc.type)));
     },
   };
 }

@@ -13,8 +13,9 @@ import { packedLength } from "../memory/pack.ts";
 import { plus, times, toIndex } from "./affine.ts";
 import { addressOf, loadAt, storeAt, type KernelBuilder } from "./builder.ts";
 import { outputPositions, type ConvProblem } from "./conv-problem.ts";
-import { Epilogue } from "./epilogue.ts";
+import { Epilogue, isCostly } from "./epilogue.ts";
 import { rowScratch, type InputRows } from "./input-rows.ts";
+import { flatten, suitsStrips } from "./strip.ts";
 import { accumulate, declareAccumulators } from "./tile.ts";
 import { winogradError } from "./winograd-error.ts";
 
@@ -72,6 +73,8 @@ interface Plane {
   readonly positions: Map<Axis, Expr>;
   /** Addresses: weights, transformed inputs [36][tile][c], products [36][tile][8], a tile between its two passes. */
   readonly u: Expr; readonly v: Expr; readonly products: Expr; readonly between: Expr;
+  /** Address of a block's sums [row][position][m], where the epilogue is costly: it runs along their rows. */
+  readonly sums: Expr | undefined;
 }
 
 export function emitWinograd(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem): void {
@@ -88,7 +91,9 @@ export function emitWinograd(b: KernelBuilder, into: Stmt[], s: ConvStructure, p
   const padded: ConvProblem = { outer: { ...p.outer, count: whole(p.outer.count) }, inner: { ...p.inner, count: whole(p.inner.count) } };
   const scratch = rowScratch(b, s, padded, blocks.rows * 4, { kind: "float" });
   const positions = new Map<Axis, Expr>([[s.group, constant(0, i32)]]);
-  const plane: Plane = { s, p, c, m, blocks, positions, u, v, products, between };
+  const strips = isCostly(s.stores) && suitsStrips(m);
+  const sums = strips ? b.let(into, "sums", addressOf(b.temporary("sums", "float32", [blocks.rows * 4, blocks.width * 4, m]))) : undefined;
+  const plane: Plane = { s, p, c, m, blocks, positions, u, v, products, between, sums };
   b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (n, perImage) => {
     positions.set(s.batch, n);
     const total = b.letIndex(perImage, "rows", toIndex(padded.outer.count)), across = b.letIndex(perImage, "across", toIndex(dimCeilDiv(p.inner.count, 4)));
@@ -103,6 +108,7 @@ export function emitWinograd(b: KernelBuilder, into: Stmt[], s: ConvStructure, p
           multiply(b, perPanel, plane, column, tiles);
           outputTransforms(b, perPanel, plane, first, part, width, tiles, column);
         });
+        if (sums) finishRows(b, inner, plane, sums, first, count, part, width);
       });
     });
   });
@@ -174,7 +180,7 @@ function multiply(b: KernelBuilder, into: Stmt[], plane: Plane, column: Expr, ti
 
 /** The outputs of a panel: along columns into `between`, then row by row through the epilogue. */
 function outputTransforms(b: KernelBuilder, into: Stmt[], plane: Plane, first: Expr, part: Expr, width: Expr, tiles: Expr, column: Expr): void {
-  const { s, p, m, blocks: { most } } = plane;
+  const { p, m, blocks } = plane, { most } = blocks;
   const step = most * 32;
   b.loop(into, "tile", 0, tiles, 1, most, (t, body) => {
     const down = b.let(body, "down", div(t, width)), across = b.let(body, "across", add(part, rem(t, width)));
@@ -188,13 +194,19 @@ function outputTransforms(b: KernelBuilder, into: Stmt[], plane: Plane, first: E
     const x = b.let(body, "x", times(across, 4)), y = b.let(body, "y", plus(first, times(down, 4)));
     const rows = b.let(body, "rows", min(constant(4, i32), sub(toIndex(p.outer.count), y)));
     b.loop(body, "i", 0, rows, 1, 4, (i, perRow) => {
-      const axis: Axis = { name: b.name("x"), extent: p.inner.count };
-      const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [axis], column: s.channel, positions: outputPositions(p, plane.positions, plus(y, i), axis) });
-      epilogue.begin(perRow);
+      const epilogue = rowEpilogue(b, perRow, plane, plus(y, i));
+      const terms = plane.sums && flatten(b, perRow, epilogue, "float32", m);
       const keep = b.let(perRow, "keep", plus(plane.between, times(i, 192)));
       const half = (inner: Stmt[], h: number): void => {
         const values = [0, 1, 2, 3, 4, 5].map((j) => b.let(inner, "m", vector(keep, j * 32 + h * 16)));
         const outputs = outputTransform(b, inner, values).map((e) => b.let(inner, "y", e));
+        if (plane.sums) {
+          const position = plus(times(plus(times(down, 4), i), blocks.width * 4), times(sub(across, part), 4));
+          const at = b.let(inner, "sums", plus(plane.sums, plus(times(position, m * 4), times(plus(column, h * 4), 4))));
+          const [term] = terms?.terms(inner, plus(column, h * 4), outputs.slice(0, 1)) ?? [];
+          outputs.forEach((e, r) => inner.push(storeAt(at, r * m * 4, "float32", term ? add(e, term) : e)));
+          return;
+        }
         const full: Stmt[] = [], edge: Stmt[] = [];
         const at = plus(column, h * 4);
         epilogue.store(full, { row: x, column: at, columns: 4, accumulators: outputs.map((e) => [e]) });
@@ -213,5 +225,26 @@ function outputTransforms(b: KernelBuilder, into: Stmt[], plane: Plane, first: E
       if (m % 8 === 0) perRow.push(...second);
       else perRow.push({ kind: "if", condition: lt(plus(column, 4), constant(m, i32)), then: block(...second) });
     });
+  });
+}
+
+function rowEpilogue(b: KernelBuilder, into: Stmt[], { s, p, positions }: Plane, row: Expr): Epilogue {
+  const axis: Axis = { name: b.name("x"), extent: p.inner.count };
+  const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [axis], column: s.channel, positions: outputPositions(p, positions, row, axis) });
+  epilogue.begin(into);
+  return epilogue;
+}
+
+/** The epilogue of a block's sums, along its rows. */
+function finishRows(b: KernelBuilder, into: Stmt[], plane: Plane, sums: Expr, first: Expr, count: Expr, part: Expr, width: Expr): void {
+  const { p, m, blocks } = plane, most = blocks.width * 4;
+  const rows = b.let(into, "rows", min(count, sub(toIndex(p.outer.count), first)));
+  const begin = b.let(into, "begin", times(part, 4)), positions = b.let(into, "positions", min(times(width, 4), sub(toIndex(p.inner.count), begin)));
+  b.loop(into, "y", 0, rows, 1, blocks.rows * 4, (y, body) => {
+    const epilogue = rowEpilogue(b, body, plane, plus(first, y)), flat = flatten(b, body, epilogue, "float32", m);
+    const from = b.let(body, "from", plus(sums, times(y, most * m * 4)));
+    if (flat) { flat.epilogue.storeRun(body, begin, from, "float32", b.let(body, "run", times(positions, m)), most * m); return; }
+    b.loop(body, "x", 0, positions, 1, most, (x, inner) =>
+      epilogue.storeRow(inner, b.let(inner, "at", plus(begin, x)), b.let(inner, "row", plus(from, times(x, m * 4))), "float32", m));
   });
 }
