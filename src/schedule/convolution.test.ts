@@ -76,5 +76,25 @@ describe("convolutions", () => {
     check({ op, x: [1, 4, 7], w: [4, 3, 3], strides: [3] });
     check({ op, x: [1, 2, 5, 5], w: [2, 3, 1, 1], strides: [2, 2] });
   });
+  it("costly epilogues, along strips", () => {
+    const costly = true;
+    for (const residual of [false, true]) for (const channels of [16, 20, 18, 12]) {
+      check({ x: [2, 3, 7, 11], w: [channels, 3, 3, 3], pads: [1, 1, 1, 1], residual, costly });
+      check({ x: [1, 4, 5, 9], w: [channels, 4, 1, 1], residual, costly });
+      check({ x: [1, channels, 5, 14], w: [channels, 1, 3, 3], group: channels, pads: [1, 1, 1, 1], residual, costly });
+    }
+    check({ x: [1, 2, 2, 300], w: [64, 2, 1, 3], pads: [0, 1, 0, 1], costly });
+    check({ x: [1, 64, 2, 90], w: [64, 1, 3, 3], group: 64, pads: [1, 1, 1, 1], strides: [1, 1], costly });
+    check({ x: [1, 4, 9, 2], w: [16, 4, 3, 3], strides: [2, 2], pads: [1, 1, 1, 1], costly });
+    check({ x: [1, 8, 5, 6], w: [32, 4, 3, 3], group: 2, pads: [1, 1, 1, 1], costly });
+    check({ op: ConvTranspose, x: [1, 3, 4, 5], w: [3, 16, 3, 3], strides: [2, 2], pads: [1, 1, 1, 1], costly });
+    for (const channels of [1, 2, 3]) {
+      check({ op: ConvTranspose, x: [1, 5, 4, 7], w: [5, channels, 2, 2], strides: [2, 2], costly });
+      check({ x: [2, 3, 5, 9], w: [channels, 3, 3, 3], pads: [1, 1, 1, 1], residual: true, costly });
+    }
+    check({ x: [1, 2, 1, 1100], w: [1, 2, 1, 3], pads: [0, 1, 0, 1], costly });
+    check({ x: [1, 16, 3, 1], w: [16, 1, 3, 3], group: 16, pads: [1, 1, 1, 1], costly });
+    check({ x: [0, 3, 4, 4], w: [16, 3, 3, 3], pads: [1, 1, 1, 1], costly });
+  }, 120_000);
   it("empty inputs", () => check({ x: [0, 3, 4, 4], w: [8, 3, 3, 3], pads: [1, 1, 1, 1] }));
 });

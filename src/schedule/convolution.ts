@@ -12,7 +12,7 @@ import { assign, type Stmt } from "../kernel/stmt.ts";
 import type { ConvStructure, MatMulStructure } from "../kernel/structure.ts";
 import { packedLength } from "../memory/pack.ts";
 import { plus, times, toIndex } from "./affine.ts";
-import { addressOf, type KernelBuilder } from "./builder.ts";
+import { addressOf, storeAt, type KernelBuilder } from "./builder.ts";
 import { operandsOf, type Operands } from "./conv-operands.ts";
 import { convProblems, outputPositions, tapAxes, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
 import { scheduleDepthwise } from "./depthwise.ts";
@@ -23,7 +23,7 @@ import { scheduleMatMul } from "./matmul.ts";
 import { blockOf, directRows, elementBytes, rowScratch, scratchChannels, type InputRows } from "./input-rows.ts";
 import { emitWinograd, suitsWinograd } from "./winograd.ts";
 import { stripFor, suitsStrips } from "./strip.ts";
-import { accumulate, declareAccumulators, type Accumulators, type BColumns, type TileKind } from "./tile.ts";
+import { accumulate, declareAccumulators, laneOf, type Accumulators, type BColumns, type TileKind } from "./tile.ts";
 
 /** Loops for a convolution of float32, or of 8-bit integers into int32; undefined where this part has none for it. */
 export function scheduleConvolution(b: KernelBuilder, s: ConvStructure): Stmt | undefined {
@@ -108,8 +108,12 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
   const rows = blockOf(s, p, kind);
   const scratch = direct ? undefined : rowScratch(b, s, p, rows, kind);
   const perBlock = (first: Expr, count: Expr, source: InputRows, body: Stmt[]): void => {
+    if (spansPay(s, p)) {
+      b.loop(body, "y", 0, count, 1, outer.count, (y, rowBody) => emitSpans(b, rowBody, { s, p, kind, source, y }, positions, plus(first, y), columns));
+      return;
+    }
     if (stripsPay(s)) {
-      b.loop(body, "y", 0, count, 1, outer.count, (y, rowBody) => emitStrips(b, rowBody, { s, p, kind, source, y, epilogue: rowEpilogue(b, rowBody, s, p, positions, plus(first, y)) }, columns));
+      b.loop(body, "y", 0, count, 1, outer.count, (y, rowBody) => emitStrips(b, rowBody, { s, p, kind, source, y }, rowEpilogue(b, rowBody, s, p, positions, plus(first, y)), columns));
       return;
     }
     forColumns(b, body, columns, s.channel.extent, tileWidths(p.inner.count), (inner, column, width, lanes, valid) => {
@@ -117,8 +121,7 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
       const pointer = b.letIndex(inner, "panel", panel.pointer);
       b.loop(inner, "y", 0, count, 1, outer.count, (y, rowBody) => {
         const epilogue = rowEpilogue(b, rowBody, s, p, positions, plus(first, y));
-        const row: Row = { s, p, kind, source, y, epilogue };
-        emitRow(b, rowBody, row, { panel: { ...panel, pointer }, column, width, lanes }, constant(0, i32), toIndex(p.inner.count), (at, x, accumulators) =>
+        emitRow(b, rowBody, { s, p, kind, source, y }, { panel: { ...panel, pointer }, column, width, lanes }, constant(0, i32), toIndex(p.inner.count), (at, x, accumulators) =>
           epilogue.store(at, { row: x, column, columns: valid, accumulators }));
       });
     });
@@ -141,8 +144,6 @@ interface Row {
   readonly source: InputRows;
   /** The row within the source. */
   readonly y: Expr;
-  /** Begun, for this row of the problem. */
-  readonly epilogue: Epilogue;
 }
 /** The channels of a tile. */
 interface TileColumns { readonly panel: BColumns; readonly column: Expr; readonly width: number; readonly lanes: 1 | 4 }
@@ -161,9 +162,9 @@ const stripsPay = (s: ConvStructure): boolean => isCostly(s.stores) && suitsStri
 const stripPositions = 32;
 
 /** A row of output positions, a strip of them after the other. */
-function emitStrips(b: KernelBuilder, into: Stmt[], row: Row, columns: PanelColumns): void {
+function emitStrips(b: KernelBuilder, into: Stmt[], row: Row, epilogue: Epilogue, columns: PanelColumns): void {
   const { s, p: { inner } } = row;
-  const strip = present(stripFor(b, into, row.epilogue, row.kind.kind === "float" ? "float32" : "int32", s.channel.extent, tileRows, stripPositions), "strip");
+  const strip = present(stripFor(b, into, epilogue, row.kind.kind === "float" ? "float32" : "int32", s.channel.extent, tileRows, stripPositions), "strip");
   b.loop(into, "part", 0, toIndex(inner.count), strip.rows, inner.count, (from, part) => {
     const count = isSymbolic(inner.count) || inner.count % strip.rows !== 0 ? b.let(part, "count", min(constant(strip.rows, i32), sub(toIndex(inner.count), from))) : constant(strip.rows, i32);
     const known = !isSymbolic(inner.count) && inner.count <= strip.rows ? constant(inner.count, i32) : count;
@@ -173,6 +174,29 @@ function emitStrips(b: KernelBuilder, into: Stmt[], row: Row, columns: PanelColu
         strip.keep(at, sub(x, from), column, accumulators));
     });
     strip.finish(part, from, known);
+  });
+}
+
+/** Whether vectors of a costly epilogue hold positions: there are too few channels for them. */
+const spansPay = (s: ConvStructure, p: ConvProblem): boolean => isCostly(s.stores) && Number(s.channel.extent) < 4 && (isSymbolic(p.inner.count) || p.inner.count >= 4);
+/** Positions whose sums wait for their epilogue. */
+const spanPositions = 1024;
+
+/** A row of few channels: sums go to scratch channel by channel, and the epilogue runs along the positions. */
+function emitSpans(b: KernelBuilder, into: Stmt[], r: Row, positions: ReadonlyMap<Axis, Expr>, row: Expr, columns: PanelColumns): void {
+  const { s, p } = r, channels = Number(s.channel.extent), dtype = r.kind.kind === "float" ? "float32" : "int32";
+  const inner: Axis = { name: b.name("x"), extent: p.inner.count };
+  const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [s.channel], column: inner, positions: outputPositions(p, positions, row, inner) });
+  epilogue.begin(into);
+  const sums = b.let(into, "sums", addressOf(b.temporary("span", dtype, [channels, spanPositions])));
+  b.loop(into, "part", 0, toIndex(p.inner.count), spanPositions, p.inner.count, (from, part) => {
+    const count = b.let(part, "count", min(constant(spanPositions, i32), sub(toIndex(p.inner.count), from)));
+    forColumns(b, part, columns, channels, tileWidths(p.inner.count), (body, column, width, lanes) =>
+      emitRow(b, body, r, { panel: columnsAt(columns, column, width, lanes), column, width, lanes }, from, count, (at, x, accumulators) => {
+        const to = b.let(at, "to", plus(sums, times(sub(x, from), 4)));
+        accumulators.forEach(([acc], i) => { for (let c = 0; c < channels && acc; c++) at.push(storeAt(to, (c * spanPositions + i) * 4, dtype, laneOf(acc, c))); });
+      }));
+    for (let c = 0; c < channels; c++) epilogue.storeColumns(part, constant(c, i32), from, plus(sums, c * spanPositions * 4), dtype, count, p.inner.count);
   });
 }
 

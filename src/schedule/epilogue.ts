@@ -194,6 +194,13 @@ export class Epilogue {
       this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, { scalar, lanes })));
   }
 
+  /** Applies the epilogue to the `count` columns of a row from `column` on, whose accumulators lie one after the other at `from`. */
+  storeColumns(into: Stmt[], row: Expr, column: Expr, from: Expr, dtype: DType, count: Expr, extent: Dim): void {
+    const scalar = dtype === "float32" ? "f32" : "i32";
+    this.columns(into, row, column, this.b.let(into, "whole", binary("and", count, constant(-4, i32))), count, extent, (inner, j, lanes) =>
+      this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, { scalar, lanes })));
+  }
+
   /** Whether rows of `columns` columns follow each other in all that is read and written, so that several may run as one. */
   rowsFollow(columns: number): boolean {
     const { rows, column, positions, stores } = this.spec;

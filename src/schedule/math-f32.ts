@@ -56,7 +56,7 @@ export function expF32(x: Expr, sign: 1 | -1 = 1): Expr {
   return mul(mul(add(rest, f(1, x)), powerOfTwo(half, x)), powerOfTwo(sub(shifted, half), x));
 }
 
-/** 1 + e^±x to 2.5 ulp: what is below 2^-126 leaves no trace, so that one factor does. */
+/** 1 + e^±x to 2.7 ulp: what is below 2^-126 leaves no trace, so that one factor does. */
 export function onePlusExpF32(x: Expr, sign: 1 | -1 = 1): Expr {
   const { rest, shifted } = expParts(within(x, sign, -87, 89), sign, shortTail);
   // e^x / 2, as 2^128 is not a number.

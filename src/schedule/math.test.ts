@@ -4,6 +4,7 @@ import type { Kernel } from "../kernel/kernel.ts";
 import { erf } from "../kernel/scalar-ops.ts";
 import { loop } from "../kernel/stmt.ts";
 import { legalize } from "./legalize.ts";
+import { expOfNegativeF32 } from "./math-f32.ts";
 import { layOut, runCompiled, runInterpreted } from "../../test/support/run-kernel.ts";
 
 const flat = () => ({ strides: [1], offset: 0 });
@@ -72,6 +73,29 @@ describe("float32 functions", () => {
       expect(bitsOf(apply("float32", 4, [x], (v) => unary(op, v)))).toEqual(bitsOf(y));
     });
   }
+  it("1 + exp(±x) is within 2.7 ulp, whichever side the 1 is on", () => {
+    for (const sign of [1, -1]) {
+      const power = (v: Expr): Expr => unary("exp", sign > 0 ? v : unary("neg", v));
+      const y = apply("float32", 1, [x], (v) => binary("add", power(v), 1));
+      const { error, at } = largestError(y, x, (v) => 1 + Math.exp(sign * v));
+      expect(error, `at ${at}`).toBeLessThanOrEqual(2.7);
+      expect(bitsOf(apply("float32", 4, [x], (v) => binary("add", constant(1, v.type), power(v))))).toEqual(bitsOf(y));
+      const [low, high] = apply("float32", 4, [Float32Array.of(-Infinity, Infinity, NaN, 100)], (v) => binary("add", power(v), constant(1, v.type)));
+      expect([low, high]).toEqual(sign > 0 ? [1, Infinity] : [Infinity, 1]);
+    }
+  });
+  it("weights of a softmax are within 2 ulp of 1, and of themselves in proportion to their exponent", () => {
+    const negative = x.map((v) => (v > 0 ? -v : v));
+    const y = apply("float32", 1, [negative], expOfNegativeF32);
+    negative.forEach((v, i) => {
+      const exact = Math.exp(v), got = y[i] ?? NaN;
+      if (Number.isNaN(v)) expect(got).toBeNaN();
+      else if (exact < 2 ** -126) expect(got).toBeLessThanOrEqual(2 ** -126);
+      else if (Math.abs(got - exact) > exact * (2 - v) * 2 ** -23) expect(got, `exp(${v})`).toBe(exact);
+    });
+    expect([...apply("float32", 4, [Float32Array.of(-Infinity, 0, -0, -89)], expOfNegativeF32)]).toEqual([0, 1, 1, 0]);
+    expect(bitsOf(apply("float32", 4, [negative], expOfNegativeF32))).toEqual(bitsOf(y));
+  });
   it("sin, cos and tan are within 0.51 ulp everywhere", () => {
     for (const [op, exact] of [["sin", Math.sin], ["cos", Math.cos], ["tan", Math.tan]] as const) {
       const y = apply("float32", 1, [x], (v) => unary(op, v));

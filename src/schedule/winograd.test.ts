@@ -30,6 +30,11 @@ describe("F(4x4,3x3)", () => {
     check({ x: [2, 12, 12, 13], w: [8, 12, 3, 3] });
     check({ x: [1, 8, 3, 142], w: [8, 8, 3, 3], pads: [1, 1, 1, 1] });
   }, 120_000);
+  it("costly epilogues, along strips", () => {
+    check({ x: [1, 8, 9, 13], w: [16, 8, 3, 3], pads: [1, 1, 1, 1], residual: true, costly: true });
+    check({ x: [2, 8, 8, 12], w: [20, 8, 3, 3], costly: true });
+    check({ x: [1, 8, 3, 142], w: [16, 8, 3, 3], pads: [1, 1, 1, 1], costly: true });
+  }, 120_000);
   it("gives what the direct convolution gives when switched off", () => {
     const { c, out } = convCase({ x: [1, 8, 12, 12], w: [8, 8, 3, 3], pads: [1, 1, 1, 1] });
     const { context, packed } = contextOf(c);

@@ -19,6 +19,8 @@ export interface ConvOptions {
   /** Layout of input and output. */
   readonly layout?: "rows" | "channels-last" | "channels-last in";
   readonly residual?: boolean;
+  /** An epilogue of many operations, all exact on whole numbers. */
+  readonly costly?: boolean;
 }
 
 const operand = (buffer: Buffer): AnchorOperand => ({ dtype: buffer.dtype, shape: buffer.shape, at: (...i) => load(buffer, i), buffer: () => buffer });
@@ -50,6 +52,7 @@ export function convCase(o: ConvOptions, make: (dims: readonly number[], seed: n
   const channel = present(anchor.indices[1], "channel index");
   let value: Expr = add(anchor.element, load(bias, [channel]));
   if (o.residual) value = max(add(value, load(residual, anchor.indices)), constant(0, f32));
+  if (o.costly) for (let i = 0; i < 9; i++) value = max(add(value, constant(-3, f32)), constant(-60 - i, f32));
   const store: EpilogueStore = { buffer: y, indices: anchor.indices, value };
   const kernel = structuredKernel("conv", anchor.structure([store]), [x, w, bias, ...(o.residual ? [residual] : [])], [y], naiveBody(anchor.axes, "acc", anchor.accumulate, [store]));
   const sizes: Record<string, number> = { b: o.x[0] ?? 1, h: rank === 2 ? o.x[2] ?? 1 : 1, w: o.x[o.x.length - 1] ?? 1 };
