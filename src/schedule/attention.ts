@@ -263,5 +263,5 @@ function softmaxRow(b: KernelBuilder, into: Stmt[], row: Expr, count: Expr, sink
     const total = n === 4 ? sums : sum;
     set(body, total, add(total, weight));
   });
-  return b.let(into, "total", [0, 1, 2, 3].reduce<Expr>((m, lane) => add(m, laneOf(sums, lane)), add(sum, sink ? exp(sub(sink, base)) : emptySum(count))));
+  return b.let(into, "total", [0, 1, 2, 3].reduce<Expr>((m, lane) => add(m, laneOf(sums, lane)), add(sum, sink ? expOfNegativeF32(sub(sink, base)) : emptySum(count))));
 }
