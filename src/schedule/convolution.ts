@@ -194,7 +194,10 @@ function emitSpans(b: KernelBuilder, into: Stmt[], r: Row, positions: ReadonlyMa
     forColumns(b, part, columns, channels, tileWidths(p.inner.count), (body, column, width, lanes) =>
       emitRow(b, body, r, { panel: columnsAt(columns, column, width, lanes), column, width, lanes }, from, count, (at, x, accumulators) => {
         const to = b.let(at, "to", plus(sums, times(sub(x, from), 4)));
-        accumulators.forEach(([acc], i) => { for (let c = 0; c < channels && acc; c++) at.push(storeAt(to, (c * spanPositions + i) * 4, dtype, laneOf(acc, c))); });
+        accumulators.forEach((vectors, i) => {
+          const acc = present(vectors[0], "accumulator");
+          for (let c = 0; c < channels; c++) at.push(storeAt(to, (c * spanPositions + i) * 4, dtype, laneOf(acc, c)));
+        });
       }));
     for (let c = 0; c < channels; c++) epilogue.storeColumns(part, constant(c, i32), from, plus(sums, c * spanPositions * 4), dtype, count, p.inner.count);
   });
