@@ -6,11 +6,13 @@ import { DiagnosticError } from "../src/core/diagnostic.ts";
 import { formatShape } from "../src/core/dim.ts";
 import { tensor, type Tensor } from "../src/core/tensor.ts";
 import { verifyGraph } from "../src/graph/verify.ts";
+import { ExternalFiles } from "../src/onnx/external-data.ts";
 import { readModel, type ModelSource, type ReadOptions } from "../src/onnx/read.ts";
 import {
   AttributeProto_AttributeType as Kind, AttributeProtoSchema, FunctionProtoSchema, ModelProtoSchema, NodeProtoSchema, OperatorSetIdProtoSchema, SparseTensorProtoSchema,
-  TensorProto_DataLocation, TensorProto_DataType, TypeProtoSchema, ValueInfoProtoSchema, type GraphProto, type ModelProto,
+  TensorProto_DataLocation, TensorProto_DataType, TensorProtoSchema, TypeProtoSchema, ValueInfoProtoSchema, type GraphProto, type ModelProto,
 } from "../src/onnx/schema/onnx_pb.ts";
+import { readTensor, writeTensor } from "../src/onnx/tensor-proto.ts";
 import { operators } from "../src/ops/index.ts";
 import { interpret } from "../src/reference/interpret.ts";
 import { randomFrom } from "./support/random.ts";
@@ -101,10 +103,10 @@ describe("operators", () => {
     expect(error.diagnostics.map((d) => [d.code, d.place?.node])).toEqual([["OF2004", "first"], ["OF2004", "second"]]);
     expect(error.diagnostics[0]?.hint).toMatch(/Relu/);
   });
-  test("opsets before 7 and after 26", () => {
+  test("opsets before 7 and after 27", () => {
     expect(refusal(modelBytes({ ...spec, opset: 6 })).code).toBe("OF2003");
-    expect(refusal(modelBytes({ ...spec, opset: 27 })).code).toBe("OF2003");
-    for (const opset of [7, 13, 26]) expect(run(modelBytes({ ...spec, opset }))).toEqual({ y: [0, 0, 0, 0, 0, 9] });
+    expect(refusal(modelBytes({ ...spec, opset: 28 })).code).toBe("OF2003");
+    for (const opset of [7, 13, 27]) expect(run(modelBytes({ ...spec, opset }))).toEqual({ y: [0, 0, 0, 0, 0, 9] });
   });
   test("attributes the operator does not know are ignored with a warning", () => {
     const bytes = changed((g) => { g.node[1]?.attribute.push(create(AttributeProtoSchema, { name: "colour", type: Kind.INT, i: 1n })); });
@@ -162,8 +164,18 @@ describe("tensors", () => {
     expect(run(withB({ rawData: new Uint8Array(), floatData: [1, 2, 3] }))).toEqual({ y: [0, 0, 0, 0, 0, 9] });
   });
   test("dtypes that are not supported are named", () => {
-    const error = refusal(withB({ dataType: TensorProto_DataType.FLOAT8E4M3FN, rawData: new Uint8Array(3) }));
-    expect([error.code, error.message]).toEqual(["OF2010", expect.stringContaining("FLOAT8E4M3FN")]);
+    const error = refusal(withB({ dataType: TensorProto_DataType.COMPLEX64, rawData: new Uint8Array(24) }));
+    expect([error.code, error.message]).toEqual(["OF2010", expect.stringContaining("COMPLEX64")]);
+  });
+  test("elements of fewer than 8 bits, in bytes and in int32_data", () => {
+    const read = (init: MessageInitShape<typeof TensorProtoSchema>): unknown[] => [...readTensor(create(TensorProtoSchema, { dims: [3n], ...init }), new ExternalFiles(undefined)).data];
+    expect(read({ dataType: TensorProto_DataType.INT4, rawData: Uint8Array.of(0x8f, 0x07) })).toEqual([-1, -8, 7]);
+    expect(read({ dataType: TensorProto_DataType.UINT4, int32Data: [0x8f, 0x07] })).toEqual([15, 8, 7]);
+    expect(read({ dataType: TensorProto_DataType.INT2, rawData: Uint8Array.of(0b100111) })).toEqual([-1, 1, -2]);
+    expect(read({ dataType: TensorProto_DataType.FLOAT8E5M2, int32Data: [1, 128, 255] })).toEqual([1, 128, 255]);
+    expect(() => read({ dataType: TensorProto_DataType.INT4, rawData: new Uint8Array(3) })).toThrow(/OF2011.*needs 2 bytes/);
+    const t: Tensor = { dtype: "float4e2m1", dims: [3], data: Uint8Array.of(1, 15, 7) }, written = writeTensor(t);
+    expect([[...written.rawData], readTensor(written, new ExternalFiles(undefined))]).toEqual([[0xf1, 7], t]);
   });
   test("sparse initializers", () => {
     expect(refusal(changed((g) => { g.sparseInitializer.push(create(SparseTensorProtoSchema, { values: { name: "b" } })); })).code).toBe("OF2012");

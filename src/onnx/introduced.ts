@@ -6,11 +6,11 @@
 /** The opset that introduced an operator; one that is not listed is older than opset 8. */
 export const introducedOperators: Readonly<Record<string, number>> = {
   Acosh: 9, AffineGrid: 20, Asinh: 9, Atanh: 9, Attention: 23, Bernoulli: 15, BitCast: 26, BitShift: 11, BitwiseAnd: 18,
-  BitwiseNot: 18, BitwiseOr: 18, BitwiseXor: 18, BlackmanWindow: 17, CastLike: 15, Celu: 12, CenterCropPad: 18, Col2Im: 18,
+  BitwiseNot: 18, BitwiseOr: 18, BitwiseXor: 18, BlackmanWindow: 17, CastLike: 15, CausalConvWithState: 27, Celu: 12, CenterCropPad: 18, Col2Im: 18,
   Compress: 9, ConcatFromSequence: 11, ConstantOfShape: 9, ConvInteger: 10, Cosh: 9, CumProd: 26, CumSum: 11, DFT: 17,
   DeformConv: 19, DequantizeLinear: 10, Det: 11, DynamicQuantizeLinear: 11, Einsum: 12, Erf: 9, Expand: 8, EyeLike: 9,
   GatherElements: 11, GatherND: 11, Gelu: 20, GreaterOrEqual: 12, GridSample: 16, GroupNormalization: 18, HammingWindow: 17,
-  HannWindow: 17, HardSwish: 14, ImageDecoder: 20, IsInf: 10, IsNaN: 9, LayerNormalization: 17, LessOrEqual: 12,
+  HannWindow: 17, HardSwish: 14, ImageDecoder: 20, IsInf: 10, IsNaN: 9, LayerNormalization: 17, LessOrEqual: 12, LinearAttention: 27,
   MatMulInteger: 10, MaxUnpool: 9, MeanVarianceNormalization: 9, MelWeightMatrix: 17, Mish: 18, Mod: 10,
   NegativeLogLikelihoodLoss: 12, NonMaxSuppression: 10, NonZero: 9, OneHot: 9, Optional: 15, OptionalGetElement: 15,
   OptionalHasElement: 15, QLinearConv: 10, QLinearMatMul: 10, QuantizeLinear: 10, RMSNormalization: 23, Range: 11,
@@ -19,6 +19,15 @@ export const introducedOperators: Readonly<Record<string, number>> = {
   SequenceInsert: 11, SequenceLength: 11, SequenceMap: 17, Shrink: 9, Sign: 9, Sinh: 9, SoftmaxCrossEntropyLoss: 12,
   SplitToSequence: 11, StringConcat: 20, StringNormalizer: 10, StringSplit: 20, Swish: 24, TensorScatter: 24, TfIdfVectorizer: 9,
   ThresholdedRelu: 10, Trilu: 14, Unique: 11, Where: 9,
+};
+
+/** The opset of the form that opset 7 has; an operator that is not listed has had it from opset 1 on. */
+export const formsOfOpset7: Readonly<Record<string, number>> = {
+  Abs: 6, Acos: 7, Add: 7, And: 7, Asin: 7, Atan: 7, AveragePool: 7, BatchNormalization: 7, Cast: 6, Ceil: 6, Clip: 6, Concat: 4, Cos: 7,
+  Div: 7, Dropout: 7, Elu: 6, Equal: 7, Exp: 6, Floor: 6, GRU: 7, Gemm: 7, GlobalLpPool: 2, Greater: 7, HardSigmoid: 6,
+  InstanceNormalization: 6, LSTM: 7, LeakyRelu: 6, Less: 7, Log: 6, LpPool: 2, Max: 6, Mean: 6, Min: 6, Mul: 7, Multinomial: 7, Neg: 6,
+  Or: 7, PRelu: 7, Pad: 2, Pow: 7, RNN: 7, Reciprocal: 6, Relu: 6, Reshape: 5, Selu: 6, Sigmoid: 6, Sin: 7, Split: 2, Sqrt: 6, Sub: 7,
+  Sum: 6, Tan: 7, Tanh: 6, Tile: 6, Upsample: 7, Xor: 7,
 };
 
 /** The opset that gave an operator an attribute; those not listed are as old as the operator. */

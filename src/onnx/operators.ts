@@ -2,14 +2,16 @@
  * Which operator a file's node means: by domain, type, and the opset its graph or function imports. All that is unknown
  * in a model is reported at once, before anything is built.
  */
-import { DiagnosticError, fail, nearestName, type Diagnostic } from "../core/diagnostic.ts";
+import { DiagnosticError, fail, nearestName, type Diagnostic, type Place } from "../core/diagnostic.ts";
 import type { OpDef } from "../graph/op.ts";
+import { formsOfOpset7 } from "./introduced.ts";
 import { nameNodes, subgraphProtos, type NamedNode } from "./order.ts";
 import { refusedOperators } from "./refused.ts";
 import type { FunctionProto, ModelProto, NodeProto, OperatorSetIdProto } from "./schema/onnx_pb.ts";
 
 /** Opset versions by domain; the standard domain is "". */
 export type Opsets = ReadonlyMap<string, number>;
+/** Operators of older opsets are read too where their form has not changed until opset 7. */
 export const oldestOpset = 7, newestOpset = 27;
 
 export const domainOf = (domain: string): string => (domain === "ai.onnx" ? "" : domain);
@@ -31,6 +33,9 @@ export class Operators {
   }
 }
 
+const opsetDiagnostic = (message: string, place: Place): Diagnostic =>
+  ({ code: "OF2003", message: `${message}; ${oldestOpset} to ${newestOpset} are supported`, place, hint: "convert the model with onnx.version_converter" });
+
 const readsWithoutOperator = (node: NodeProto): boolean => node.opType === "Constant" && domainOf(node.domain) === "";
 
 /**
@@ -42,14 +47,22 @@ export function checkOperators(model: ModelProto, operators: Operators): { nodes
   const checkOpsets = (imports: readonly OperatorSetIdProto[], where: string): Opsets => {
     const opsets = readOpsets(imports);
     const version = opsets.get("");
-    if (version !== undefined && (version < oldestOpset || version > newestOpset))
-      found.push({ code: "OF2003", message: `${where} uses opset ${version} of ai.onnx; ${oldestOpset} to ${newestOpset} are supported`, hint: "convert the model with onnx.version_converter" });
+    if (version !== undefined && (version < 1 || version > newestOpset)) found.push(opsetDiagnostic(`${where} uses opset ${version} of ai.onnx`, {}));
     return opsets;
+  };
+  const formerTypes = new Set<string>();
+  /** An operator whose form of the oldest opset is newer than the model's. */
+  const checkForm = (node: NamedNode, version: number | undefined): void => {
+    const { opType } = node.proto;
+    if (version === undefined || version >= (formsOfOpset7[opType] ?? 1) || formerTypes.has(opType)) return;
+    formerTypes.add(opType);
+    found.push(opsetDiagnostic(`opset ${version} of ai.onnx has ${opType} in an older form`, { node: node.name }));
   };
   const checkNode = (node: NamedNode, opsets: Opsets): void => {
     const { opType, domain } = node.proto;
     if (!opsets.has(domainOf(domain)) && domainOf(domain) === "")
       found.push({ code: "OF2003", message: `${opType} needs the operator set ai.onnx, which is not imported`, place: { node: node.name } });
+    if (domainOf(domain) === "") checkForm(node, opsets.get(""));
     if (readsWithoutOperator(node.proto) || operators.operator(opType, domain)) return;
     const near = operators.nearest(opType, domain), refusal = refusedOperators[`${domainOf(domain)}:${opType}`];
     const hint = refusal?.hint ?? (near === undefined ? undefined : `did you mean ${near}?`);

@@ -7,7 +7,7 @@ import { dimRange } from "../core/dim.ts";
 import { bitsOf, dtypeFromOnnx, dtypes, integerRange, isFloat, isInteger, isStorageOnly, type DType } from "../core/dtype.ts";
 import { floatFormats, largestOf } from "../core/small-floats.ts";
 import { Cast as evaluateCast, CastLike as evaluateCastLike } from "../evaluate/cast.ts";
-import { defineOp, optional, required, type InferContext, type Operand, type Spelling, type TypeInfo } from "../graph/op.ts";
+import { defineOp, optional, required, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import { add, and, binary, bitcast, cast, computeScalar, i32, lift, lt, select, sub, unary, type Expr } from "../kernel/expr.ts";
 import { decodeStored, encodeStored } from "../kernel/storage-types.ts";
 import { elementsOf, equalDim, largestWhole, notDim, typeWith } from "./element-values.ts";
@@ -21,7 +21,6 @@ export const Cast = defineOp({
   infer: ({ input }, { to }, context) => [castType(input, dtypeFromOnnx(to) ?? unsupported(context, to))],
   lowerable: ({ input }, { to, round_mode }) => canLower(input.dtype, dtypeFromOnnx(to), round_mode),
   lower: ({ input }, { to, saturate }) => [castElements(input, dtypeFromOnnx(to) ?? input.dtype, saturate !== 0)],
-  write,
 });
 const unsupported = (context: InferContext, to: number): never => context.fail("OF3013", `element type ${to} is not supported`);
 
@@ -33,20 +32,12 @@ export const CastLike = defineOp({
   infer: ({ input, target_type }) => [castType(input, target_type.dtype)],
   lowerable: ({ input, target_type }, { round_mode }) => canLower(input.dtype, target_type.dtype, round_mode),
   lower: ({ input, target_type }, { saturate }) => [castElements(input, target_type.dtype, saturate !== 0)],
-  write,
 });
 
 /** float64 to narrower types would round twice on its way through float32. */
 const canLower = (from: DType, to: DType | undefined, rounding: string | undefined): boolean =>
   from !== "string" && to !== undefined && to !== "string" && !(from === "float64" && isFloat(to) && dtypes[to].size < 4)
   && !(to === "float8e8m0" && rounding !== undefined && rounding !== "up");
-
-/** Attributes that older opsets lack are left out where they say what is usual. */
-function write(node: Spelling, opset: number): Spelling | undefined {
-  const { saturate, round_mode, ...rest } = node.attributes;
-  if ((saturate === 0 && opset < 19) || (round_mode !== undefined && round_mode !== "up" && opset < 24)) return undefined;
-  return { ...node, attributes: { ...rest, ...(opset >= 19 && saturate !== undefined ? { saturate } : {}), ...(opset >= 24 && round_mode !== undefined ? { round_mode } : {}) } };
-}
 
 function castType(input: TypeInfo, to: DType): TypeInfo {
   const elements = elementsOf(input);

@@ -34,19 +34,11 @@ function zeroOf(zero: Operand | undefined, { axis, block_size }: Options, indice
   return zero ? cast(zero.at(...scaleIndices(zero.shape, axisOfScale(axis, indices.length), block_size, indices)), scalar) : constant(0, scalarType(scalar));
 }
 
-/** Attributes came with opsets 13 (axis), 19 (saturate), 21 (blocks, Quantize's output type) and 23 (precision, Dequantize's output type). */
-function writer(outputDtypeSince: number): (node: Spelling, opset: number) => Spelling | undefined {
-  return (node, opset) => {
-    const { axis, block_size, output_dtype, precision, saturate, ...rest } = node.attributes;
-    if ((block_size && opset < 21) || (output_dtype && opset < outputDtypeSince) || (precision && opset < 23) || (saturate === 0 && opset < 19)) return undefined;
-    return {
-      ...node,
-      attributes: {
-        ...rest, ...(opset >= 13 ? { axis } : {}), ...(block_size ? { block_size } : {}), ...(output_dtype ? { output_dtype } : {}),
-        ...(precision ? { precision } : {}), ...(saturate === 0 ? { saturate } : {}),
-      },
-    };
-  };
+/** Leaves out what says the usual, and before opset 13, whose scales are single, the axis; when others came is the writer's knowledge. */
+function write(node: Spelling, opset: number): Spelling {
+  const { axis, ...rest } = node.attributes;
+  const usual = Object.entries(rest).filter(([name, value]) => value !== (name === "saturate" ? 1 : 0));
+  return { ...node, attributes: { ...(opset >= 13 ? { axis } : {}), ...Object.fromEntries(usual) } };
 }
 
 /** Reports a dtype that QuantizeLinear does not give. */
@@ -76,7 +68,7 @@ export const QuantizeLinear = defineOp({
     if (!isFloat(dtype)) return quantized(value, zeroOf(y_zero_point, options, indices), dtype);
     return castElement(y_zero_point ? add(value, zeroOf(y_zero_point, options, indices, "f32")) : value, "float32", dtype, options.saturate !== 0);
   }],
-  write: writer(21),
+  write,
 });
 
 export const DequantizeLinear = defineOp({
@@ -96,7 +88,7 @@ export const DequantizeLinear = defineOp({
     const scalar = isFloat(x.dtype) ? "f32" : "i32", steps = sub(cast(x.at(...indices), scalar), zeroOf(x_zero_point, options, indices, scalar));
     return mul(cast(steps, "f32"), cast(scale, "f32"));
   }],
-  write: writer(23),
+  write,
 });
 
 /** The com.microsoft forms of the same operators: they know `axis` alone. */
