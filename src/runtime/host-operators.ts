@@ -19,6 +19,7 @@ export const hostOperators: Readonly<Record<string, () => Promise<Evaluate>>> = 
   ":AveragePool": () => import("../evaluate/pool.ts").then((m) => m.AveragePool),
   ":BatchNormalization": () => import("../evaluate/normalization.ts").then((m) => m.BatchNormalization),
   ":Bernoulli": () => import("../evaluate/random.ts").then((m) => m.Bernoulli),
+  ":BitCast": () => import("../evaluate/bit-cast.ts").then((m) => m.BitCast),
   ":BitShift": () => import("../evaluate/logic.ts").then((m) => m.BitShift),
   ":BitwiseAnd": () => import("../evaluate/logic.ts").then((m) => m.BitwiseAnd),
   ":BitwiseNot": () => import("../evaluate/logic.ts").then((m) => m.BitwiseNot),
