@@ -7,6 +7,7 @@ import { Attention } from "./attention.ts";
 import { BatchNormalization } from "./batch-normalization.ts";
 import { BitCast } from "./bit-cast.ts";
 import { Cast, CastLike } from "./cast.ts";
+import { CausalConvWithState, MicrosoftCausalConvWithState } from "./causal-convolution.ts";
 import { Clip } from "./clip.ts";
 import { Concat, Split } from "./concat.ts";
 import { ConvTranspose } from "./conv-transpose.ts";
@@ -32,6 +33,7 @@ import { ConvInteger, QLinearConv } from "./integer-convolution.ts";
 import { MatMulInteger, QLinearMatMul } from "./integer-matmul.ts";
 import { KnownElements } from "./known-elements.ts";
 import { LayerNormalization, RMSNormalization } from "./layer-normalization.ts";
+import { LinearAttention, MicrosoftLinearAttention } from "./linear-attention.ts";
 import { Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf } from "./logic.ts";
 import { Loop } from "./loop.ts";
 import { NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss } from "./loss.ts";
@@ -72,7 +74,7 @@ import { Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asi
 import { MaxUnpool } from "./unpool.ts";
 import { Where } from "./where.ts";
 
-export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, AppendToCache, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, BitCast, Cast, CastLike, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DeformConv, DeformSample, DepthToSpace, SpaceToDepth, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, AffineGrid, GridSample, GroupQueryAttention, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MultiHeadAttention, MicrosoftAttention, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere, ArrayFeatureExtractor, Binarizer, Scaler, Imputer, FeatureVectorizer, OneHotEncoder, Normalizer, LabelEncoder, CategoryMapper, LinearRegressor, LinearClassifier, SVMRegressor, SVMClassifier, TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble, NonMaxSuppression, Momentum, Adam, Adagrad, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RoiAlign, MaxRoiPool, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterRows, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
+export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, AppendToCache, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, BitCast, Cast, CastLike, CausalConvWithState, MicrosoftCausalConvWithState, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DeformConv, DeformSample, DepthToSpace, SpaceToDepth, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, AffineGrid, GridSample, GroupQueryAttention, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, LinearAttention, MicrosoftLinearAttention, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MultiHeadAttention, MicrosoftAttention, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere, ArrayFeatureExtractor, Binarizer, Scaler, Imputer, FeatureVectorizer, OneHotEncoder, Normalizer, LabelEncoder, CategoryMapper, LinearRegressor, LinearClassifier, SVMRegressor, SVMClassifier, TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble, NonMaxSuppression, Momentum, Adam, Adagrad, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RoiAlign, MaxRoiPool, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterRows, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
 
 export const operators: readonly OpDef[] = [
   Relu,
@@ -107,6 +109,8 @@ export const operators: readonly OpDef[] = [
   BitCast,
   Cast,
   CastLike,
+  CausalConvWithState,
+  MicrosoftCausalConvWithState,
   Clip,
   Concat,
   Split,
@@ -154,6 +158,8 @@ export const operators: readonly OpDef[] = [
   KnownElements,
   LayerNormalization,
   RMSNormalization,
+  LinearAttention,
+  MicrosoftLinearAttention,
   Equal,
   Less,
   Greater,
