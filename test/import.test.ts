@@ -103,6 +103,14 @@ describe("operators", () => {
     expect(error.diagnostics.map((d) => [d.code, d.place?.node])).toEqual([["OF2004", "first"], ["OF2004", "second"]]);
     expect(error.diagnostics[0]?.hint).toMatch(/Relu/);
   });
+  test("those that are no inference over tensors are refused with what to do instead", () => {
+    const [image, gradient] = refusal(modelBytes({ ...spec, nodes: [
+      { type: "ImageDecoder", inputs: ["x"], outputs: ["a"], name: "first" },
+      { type: "Gradient", domain: "ai.onnx.preview.training", inputs: ["a"], outputs: ["y"], name: "second" },
+    ] })).diagnostics;
+    expect([image?.message, image?.hint]).toEqual([expect.stringMatching(/ImageDecoder .* not supported: image files/), expect.stringMatching(/feed its pixels/)]);
+    expect([gradient?.code, gradient?.hint]).toEqual(["OF2004", expect.stringMatching(/gradients as operators/)]);
+  });
   test("opsets before 7 and after 27", () => {
     expect(refusal(modelBytes({ ...spec, opset: 6 })).code).toBe("OF2003");
     expect(refusal(modelBytes({ ...spec, opset: 28 })).code).toBe("OF2003");

@@ -1,4 +1,4 @@
-/** Operators as opsets 7 to 12 spell them: read, compiled fused and unfused, and run as onnxruntime does. */
+/** Operators as older opsets spell them: read, compiled fused and unfused, and run as onnxruntime does. */
 import { describe, expect, test } from "vitest";
 import type { Tensor } from "../src/core/tensor.ts";
 import { mismatch, runCompiled } from "./support/differential.ts";
@@ -53,6 +53,17 @@ const models: Readonly<Record<string, Old>> = {
   "LSTM": { opset: 7, x: [4, 2, 3], rank: 4, weights: { w: weight(1, 20, 3), r: weight(1, 20, 5), b: weight(1, 40) }, nodes: [["LSTM", "x w r b", "y", { hidden_size: 5 }]] },
   "InstanceNormalization, LRN": { opset: 7, x: [1, 4, 3, 3], weights: { s: positive(4), b: weight(4) }, nodes: [["InstanceNormalization", "x s b", "i"], ["LRN", "i", "y", { size: 3 }]] },
   "ConstantOfShape, Where, Erf": { opset: 9, x: [2, 3], weights: { s: ints(2, 3), z: floats(0) }, nodes: [["ConstantOfShape", "s", "k", { value: { dtype: "float32", dims: [1], data: Float32Array.of(0.25) } }], ["Erf", "x", "e"], ["Greater", "x z", "g"], ["Where", "g k e", "y"]] },
+  "Scatter": { opset: 9, x: [3, 4], weights: { i: { dtype: "int64", dims: [2, 2], data: BigInt64Array.of(2n, 0n, 1n, 1n) }, u: weight(2, 2) }, nodes: [["Scatter", "x i u", "y", { axis: 0 }]] },
+  "Upsample by input, shrinking by Resize": { opset: 10, x: [1, 2, 4, 6], weights: { s: floats(1, 1, 0.5, 0.5) }, nodes: [["Resize", "x s", "y", { mode: "nearest" }]] },
+  "MaxPool with places, MaxUnpool": { opset: 10, x: [1, 2, 6, 4], nodes: [["MaxPool", "x", "p i", { kernel_shape: [2, 2], strides: [2, 2] }], ["MaxUnpool", "p i", "y", { kernel_shape: [2, 2], strides: [2, 2] }]] },
+  "RoiAlign without half a pixel": { opset: 10, x: [2, 3, 8, 9], weights: { r: { dtype: "float32", dims: [3, 4], data: Float32Array.of(0, 0, 6, 5, -1, 2, 4, 7, 3, 3, 3, 3) }, i: ints(0, 1, 1) }, nodes: [["RoiAlign", "x r i", "y", { output_height: 3, output_width: 2, sampling_ratio: 2, spatial_scale: float(0.7) }]] },
+  "NonMaxSuppression": { opset: 10, x: [1, 2, 6], weights: { b: { dtype: "float32", dims: [1, 6, 4], data: Float32Array.of(0, 0, 4, 4, 0, 1, 4, 5, 8, 8, 4, 4, 0, 0, 4, 3.5, 9, 9, 10, 10, 4, 4, 8, 8) }, k: ints(3), t: floats(0.5) }, output: { dtype: "int64", rank: 2 }, nodes: [["NonMaxSuppression", "b x k t", "y"]] },
+  "GridSample, bilinear": { opset: 16, x: [1, 2, 5, 4], weights: { g: weight(1, 3, 3, 2) }, nodes: [["GridSample", "x g", "y", { mode: "bilinear", padding_mode: "border" }]] },
+  "GridSample, bicubic": { opset: 16, x: [1, 2, 5, 4], weights: { g: weight(1, 3, 3, 2) }, nodes: [["GridSample", "x g", "y", { mode: "bicubic", align_corners: 1 }]] },
+  "GridSample with its old default": { opset: 16, x: [1, 2, 5, 4], weights: { g: weight(1, 3, 3, 2) }, nodes: [["GridSample", "x g", "y"]] },
+  "DFT with its axis as an attribute": { opset: 17, x: [2, 3, 8, 1], nodes: [["DFT", "x", "y", { axis: 2, onesided: 1 }]] },
+  "DFT with its old default axis": { opset: 17, x: [2, 6, 2], nodes: [["DFT", "x", "y", { inverse: 1 }]] },
+  "MaxRoiPool, GlobalLpPool": { opset: 7, x: [1, 2, 8, 9], weights: { r: { dtype: "float32", dims: [2, 5], data: Float32Array.of(0, 1, 1, 6, 5, 0, 0, 2, 8, 7) } }, nodes: [["MaxRoiPool", "x r", "p", { pooled_shape: [2, 3] }], ["GlobalLpPool", "p", "y", { p: 3 }]] },
   "DepthToSpace, SpaceToDepth": { opset: 7, x: [1, 8, 2, 2], nodes: [["DepthToSpace", "x", "a", { blocksize: 2 }], ["Relu", "a", "b"], ["SpaceToDepth", "b", "y", { blocksize: 2 }]] },
 };
 

@@ -87,7 +87,7 @@ const cumulative = (first: number, float: (a: number, b: number) => number, inte
 export const CumSum: Evaluate = cumulative(0, (a, b) => a + b, (a, b) => a + b);
 export const CumProd: Evaluate = cumulative(1, (a, b) => a * b, (a, b) => a * b);
 
-/** Distinct elements, or slices along `axis`: sorted, or in order of appearance; with first positions, inverse and counts. */
+/** Distinct elements, or slices along `axis`: sorted (NaN last), or in order of appearance; with first positions, inverse and counts. NaNs are one, as numpy has it. */
 export const Unique: Evaluate = (inputs, attributes) => {
   const x = input(inputs, 0), sorted = numberOf(attributes, "sorted", 1) !== 0;
   const flat = attributes.axis === undefined;
@@ -98,7 +98,10 @@ export const Unique: Evaluate = (inputs, attributes) => {
     Array.from({ length: outer * inner }, (_, p) => values[(Math.floor(p / inner) * size + i) * inner + (p % inner)] ?? 0);
   const compare = (a: number, b: number): number => {
     const p = slice(a), q = slice(b);
-    for (let i = 0; i < p.length; i++) { const u = p[i] ?? 0, v = q[i] ?? 0; if (u !== v) return u < v ? -1 : 1; }
+    for (let i = 0; i < p.length; i++) {
+      const u = p[i] ?? 0, v = q[i] ?? 0, d = typeof u === "string" || typeof v === "string" ? Number(u > v) - Number(u < v) : descending(v, u);
+      if (d !== 0) return d;
+    }
     return 0;
   };
   const first: number[] = [], counts: number[] = [], group = new Array<number>(size).fill(0);
