@@ -3,12 +3,14 @@
  * every output of every data set has the dtype and dims that are expected, and elements within rtol 1e-3 and atol 1e-7.
  */
 import { compileModel } from "../src/compiler/compile.ts";
+import { isTensor, type Datum } from "../src/core/datum.ts";
 import type { Tensor } from "../src/core/tensor.ts";
 import { verifyGraph } from "../src/graph/verify.ts";
 import { readModel } from "../src/onnx/read.ts";
 import { operators } from "../src/ops/index.ts";
-import { interpret } from "../src/reference/interpret.ts";
-import { load, Tensor as RuntimeTensor } from "../src/runtime/index.ts";
+import { interpretData } from "../src/reference/interpret.ts";
+import { load, type RunValue } from "../src/runtime/index.ts";
+import { datumOf, resultOf } from "../src/runtime/run-values.ts";
 import { nodeCaseMismatch } from "../test/conformance/tolerance.ts";
 import type { NodeCase } from "../test/support/node-cases.ts";
 import { reasonOf } from "./cases.ts";
@@ -17,7 +19,9 @@ import { randomMismatch } from "./random-cases.ts";
 export const ways = ["reference", "unfused", "fused"] as const;
 export type Way = (typeof ways)[number];
 const relativeTolerance = 1e-3;
-type Tensors = Readonly<Record<string, Tensor>>;
+type Data = Readonly<Record<string, Datum>>;
+/** Those among the values that are tensors. */
+const tensorsOf = (data: Data): Readonly<Record<string, Tensor>> => Object.fromEntries(Object.entries(data).flatMap(([name, d]): [string, Tensor][] => (isTensor(d) ? [[name, d]] : [])));
 
 /** For each way, undefined where it passed, or why it did not. */
 export async function runCase(node: NodeCase): Promise<Readonly<Record<Way, string | undefined>>> {
@@ -33,14 +37,13 @@ export async function runCase(node: NodeCase): Promise<Readonly<Record<Way, stri
 }
 
 async function mismatchOf(node: NodeCase, way: Way): Promise<string | undefined> {
-  if (!node.tensorsOnly) return "an input or output is not a tensor";
   for (const { feeds, expected } of node.dataSets()) {
-    const run = (): Promise<Tensors> => runModel(node.bytes, feeds, way);
-    const random = await randomMismatch(node.name, run, feeds, expected);
+    const run = (): Promise<Data> => runModel(node.bytes, feeds, way);
+    const random = await randomMismatch(node.name, async () => tensorsOf(await run()), tensorsOf(feeds), tensorsOf(expected));
     if (random !== undefined) return random;
     const results = await run();
-    for (const [name, tensor] of Object.entries(expected)) {
-      const found = nodeCaseMismatch(results[name], tensor, relativeTolerance);
+    for (const [name, datum] of Object.entries(expected)) {
+      const found = nodeCaseMismatch(results[name], datum, relativeTolerance);
       if (found !== undefined) return `${name}: ${found}`;
     }
   }
@@ -48,16 +51,16 @@ async function mismatchOf(node: NodeCase, way: Way): Promise<string | undefined>
 }
 
 /** A model's results in one of the ways. */
-export async function runModel(bytes: Uint8Array, feeds: Tensors, way: Way): Promise<Record<string, Tensor>> {
+export async function runModel(bytes: Uint8Array, feeds: Data, way: Way): Promise<Record<string, Datum>> {
   if (way === "reference") {
     const { graph } = readModel(bytes, operators);
     verifyGraph(graph);
-    return interpret(graph, feeds);
+    return interpretData(graph, feeds);
   }
   const session = await load(compileModel(bytes, { enableFusion: way === "fused" }).artifact);
   try {
-    const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([name, t]) => [name, RuntimeTensor.of(t)])));
-    return Object.fromEntries(Object.entries(results).map(([name, t]) => [name, t.unpacked()]));
+    const results = await session.run<Record<string, RunValue>>(Object.fromEntries(Object.entries(feeds).map(([name, d]) => [name, resultOf(d)])));
+    return Object.fromEntries(Object.entries(results).map(([name, value]) => [name, datumOf(value)]));
   } finally {
     session.dispose();
   }

@@ -30,14 +30,14 @@ const domains: readonly (readonly [prefix: string, domain: string])[] = [
 /** Files whose evaluations the runtime takes instead of the naive ones, which tests hold them against. */
 const isHostForm = (file: string): boolean => file.startsWith("host-");
 
-/** evaluate/<op>.ts exports one `Evaluate` constant per operator type; a file-name prefix gives another domain. */
+/** evaluate/<op>.ts exports one `Evaluate` or `EvaluateData` constant per operator type; a file-name prefix gives another domain. */
 function hostOperators(): [string, string] {
   const entries = sources("evaluate").flatMap((file) => {
     const domain = domains.find(([prefix]) => file.startsWith(prefix))?.[1] ?? "";
-    return exportsOf("evaluate", file, /^export const ([A-Z]\w*): Evaluate = /gm).map((type) => ({ key: `${domain}:${type}`, file, type }));
+    return exportsOf("evaluate", file, /^export const ([A-Z]\w*): Evaluate(?:Data)? = /gm).map((type) => ({ key: `${domain}:${type}`, file, type }));
   }).sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : Number(isHostForm(b.file)) - Number(isHostForm(a.file))));
   const lines = entries.filter((e, i) => e.key !== entries[i - 1]?.key).map((e) => `  "${e.key}": () => import("../evaluate/${e.file}").then((m) => m.${e.type}),`);
-  return ["src/runtime/host-operators.ts", `${header}import type { Evaluate } from "../core/evaluate.ts";\n\n/** Evaluations by \`domain:type\`, each loaded when a program first needs it. */\nexport const hostOperators: Readonly<Record<string, () => Promise<Evaluate>>> = {\n${lines.join("\n")}\n};\n`];
+  return ["src/runtime/host-operators.ts", `${header}import type { Evaluate, EvaluateData } from "../core/evaluate.ts";\n\n/** Evaluations by \`domain:type\`, each loaded when a program first needs it. */\nexport const hostOperators: Readonly<Record<string, () => Promise<Evaluate | EvaluateData>>> = {\n${lines.join("\n")}\n};\n`];
 }
 
 /** Operators are exported constants whose name starts with a capital; rules are exported camelCase constants made by defineRule. */

@@ -1,5 +1,5 @@
 /** docs/operators.md: every operator, how it runs, since when, in which element types, and how it fares in the standard's node tests. */
-import type { OpDef } from "../../src/graph/op.ts";
+import { evaluationOf, type OpDef } from "../../src/graph/op.ts";
 import { refusedOperators } from "../../src/onnx/refused.ts";
 import type { Count, Results } from "../../conformance/summary.ts";
 
@@ -9,7 +9,7 @@ const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\
 function execution(op: OpDef, count: Count | undefined): string {
   if (count && count.reference > 0 && count.fused === 0 && count.unfused === 0) return "interpreted only";
   if (op.whole || op.anchor || op.lower) return op.lowerable ? "kernel, some forms on the host" : "kernel";
-  if (op.evaluate) return "host";
+  if (evaluationOf(op)) return "host";
   return op.expand ? "its parts" : "control flow";
 }
 

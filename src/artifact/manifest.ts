@@ -2,6 +2,7 @@
  * The manifest of an artifact: all that the runtime needs to know beside code and weights, as JSON a person can read.
  * Addresses are bytes in WebAssembly memory; `offset`s are bytes in the weights section.
  */
+import type { Container } from "../core/container.ts";
 import type { DType } from "../core/dtype.ts";
 import type { PackSpec } from "../core/pack-spec.ts";
 import type { DimJson } from "../core/dim-json.ts";
@@ -23,6 +24,8 @@ export interface Manifest {
   readonly weights: readonly WeightJson[];
   /** Where the weights section lies when it is not in this file, in pieces. */
   readonly external?: readonly ExternalPieceJson[];
+  /** Constants of strings, which have no place in memory. */
+  readonly held?: readonly HeldConstantJson[];
   /** What the sizes of inputs must satisfy. */
   readonly checks?: readonly CheckJson[];
   /** XXH32 of the model file. */
@@ -34,6 +37,8 @@ export interface PortJson {
   readonly dtype: DType;
   /** Sizes the model declares; symbols are bound by what is fed. */
   readonly dims: readonly DimJson[];
+  /** A sequence, an optional or a map: its type, sizes that are not fixed as null. Then `dims` is []. */
+  readonly container?: Container;
   /** Index into `buffers`. */
   readonly buffer: number;
 }
@@ -84,7 +89,9 @@ export interface BufferJson {
   readonly name: string;
   readonly dtype: DType;
   readonly dims: readonly DimJson[];
-  /** Start of its storage; a string tensor has none and lives outside the memory. */
+  /** A sequence, an optional or a map. Such, and strings, have no `at`: they are held outside the memory. */
+  readonly container?: Container;
+  /** Start of its storage. */
   readonly at?: AddressJson;
   /** In elements from the start of the storage; 0 when absent. */
   readonly offset?: DimJson;
@@ -121,7 +128,7 @@ export interface LoopJson {
 
 /**
  * Elements in the weights section, row-major; with `fill`, one element that stands for all. Those of fewer than 8 bits are
- * packed as in ONNX files, a `fill` apart, which has a byte.
+ * packed as in ONNX files, a `fill` apart, which has a byte. A string is its length in bytes (u32) and its UTF-8.
  */
 export interface DataJson {
   readonly dtype: DType;
@@ -131,6 +138,9 @@ export interface DataJson {
   readonly length: number;
   readonly fill?: true;
 }
+
+/** What a buffer without memory holds from the start. */
+export interface HeldConstantJson { readonly buffer: number; readonly data: DataJson }
 
 export interface WeightJson {
   /** Where it lies in memory, and how many bytes it takes there. */

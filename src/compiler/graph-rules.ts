@@ -3,12 +3,14 @@
  * one must show at each site: original and replacement are evaluated there on random inputs and have to agree.
  */
 import { invariant, present } from "../core/assert.ts";
+import { formatContainer } from "../core/container.ts";
+import { asTensor } from "../core/datum.ts";
 import { DiagnosticError, fail, nearestName } from "../core/diagnostic.ts";
 import { isFloat } from "../core/dtype.ts";
 import type { EvaluateAttribute } from "../core/evaluate.ts";
 import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
 import { Graph, type Node, type Value } from "../graph/graph.ts";
-import type { Attributes, OpDef } from "../graph/op.ts";
+import { evaluationOf, type Attributes, type OpDef } from "../graph/op.ts";
 import { Add, Max, Min, Mul, operators } from "../ops/index.ts";
 import type { OpTerm, Term } from "../rewrite/pattern.ts";
 import { reassociates, refuse, type Rule, type Verdict } from "../rewrite/rule.ts";
@@ -131,8 +133,8 @@ class Picture {
 function evaluate(op: OpDef, inputs: readonly (Tensor | undefined)[], attributes: Attributes): Tensor {
   const filled: Record<string, EvaluateAttribute | undefined> = {};
   for (const [key, spec] of Object.entries(op.attributes)) filled[key] = (attributes[key] ?? spec.default) as EvaluateAttribute | undefined;
-  const run = present(op.evaluate, `evaluation of ${op.type}`);
-  return present(run(inputs, filled, { outputCount: 1 })[0], `result of ${op.type}`);
+  const run = present(evaluationOf(op), `evaluation of ${op.type}`);
+  return asTensor(present(run(inputs, filled, { outputCount: 1 })[0], `result of ${op.type}`));
 }
 
 /** Evaluates both sides of a site on the same inputs: constants as they are, the rest random, symbolic sizes 2. */
@@ -150,6 +152,7 @@ function agrees(root: Node, plan: Plan, outer: readonly string[], bindings: Bind
     const known = values.get(v) ?? v.constant;
     if (known) return known;
     const { node } = present(v.producer, `producer of ${v.name}`);
+    if (v.type.container) fail("OF3017", `'${v.name}' is not a tensor but a ${formatContainer(v.type.container)}`);
     return evaluate(node.op, node.inputs.map((x) => x && original(x)), node.attributes);
   };
   const no = (reason: string): Verdict => refuse("not-equal", reason, "correct the FusionGraph");

@@ -2,8 +2,9 @@
 import { externalWeights } from "../artifact/external-weights.ts";
 import { writeArtifact, type ArtifactParts } from "../artifact/artifact.ts";
 import { dimToJson } from "../core/dim-json.ts";
-import type { AddressJson, AttributeValueJson, BufferJson, CheckJson, InputJson, Manifest, PortJson, StepJson, WeightJson } from "../artifact/manifest.ts";
-import { present } from "../core/assert.ts";
+import type { AddressJson, AttributeValueJson, BufferJson, CheckJson, HeldConstantJson, InputJson, Manifest, PortJson, StepJson, WeightJson } from "../artifact/manifest.ts";
+import { invariant, present } from "../core/assert.ts";
+import { isHeld, withoutSymbols } from "../core/container.ts";
 import { dimEqual, dimMul } from "../core/dim.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { Buffer } from "../kernel/expr.ts";
@@ -42,7 +43,8 @@ export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<Ar
   const outputs = program.outputs.map((o) => portOf(o.name, o.buffer, buffers));
   const weights = weightsOf(program, plan, section);
   const steps = segment(program.steps).steps.map((s) => stepOf(s, buffers, section));
-  const manifest: Omit<Manifest, "code"> = { ...info, inputs, outputs, memory: memoryOf(plan), buffers: buffers.list, steps, weights };
+  const held = heldConstants(program, buffers, section);
+  const manifest: Omit<Manifest, "code"> = { ...info, inputs, outputs, memory: memoryOf(plan), buffers: buffers.list, steps, weights, ...(held.length ? { held } : {}) };
   const report = options.report === undefined ? {} : { report: options.report };
   if (options.externalWeights === undefined) return { artifact: writeArtifact({ manifest, ...code, weights: section.bytes(), ...report }), externalData: {} };
   const { pieces, files } = externalWeights(options.externalWeights === "each" ? section.pieces : [{ offset: 0, bytes: section.bytes() }]);
@@ -73,7 +75,7 @@ class BufferTable {
   #describe(buffer: Buffer): BufferJson {
     const { name, dtype } = buffer;
     const dims = buffer.shape.map(dimToJson);
-    if (dtype === "string") return { name, dtype, dims };
+    if (isHeld(buffer)) return { name, dtype, dims, ...(buffer.container ? { container: withoutSymbols(buffer.container) } : {}) };
     const { storage, layout } = present(this.#program.placements.get(buffer), `placement of ${name}`);
     const dense = rowMajor(buffer.shape, dimMul).strides;
     const plain = layout.strides.every((s, d) => dimEqual(s, dense[d] ?? -1) || buffer.shape[d] === 1);
@@ -90,7 +92,8 @@ function addressOf(storage: Storage, plan: MemoryPlan): AddressJson {
   return address.kind === "fixed" ? address.address : { slot: address.slot };
 }
 
-const portOf = (name: string, buffer: Buffer, buffers: BufferTable): PortJson => ({ name, dtype: buffer.dtype, dims: buffer.shape.map(dimToJson), buffer: buffers.number(buffer) });
+const portOf = (name: string, buffer: Buffer, buffers: BufferTable): PortJson =>
+  ({ name, dtype: buffer.dtype, dims: buffer.shape.map(dimToJson), ...(buffer.container ? { container: withoutSymbols(buffer.container) } : {}), buffer: buffers.number(buffer) });
 
 function memoryOf(plan: MemoryPlan): Manifest["memory"] {
   return {
@@ -107,6 +110,7 @@ function weightsOf(program: Program, plan: MemoryPlan, section: WeightsSection):
     const { storage } = present(program.placements.get(w.buffer), `placement of ${w.buffer.name}`);
     if (done.has(storage)) continue;
     done.add(storage);
+    if (storage.kind === "held") continue;
     const at = addressOf(storage, plan), bytes = storage.bytes;
     if (typeof at !== "number" || typeof bytes !== "number") fail("OF5102", `the size of weight '${storage.name}' is not known`);
     if (bytes === 0) continue;
@@ -114,6 +118,14 @@ function weightsOf(program: Program, plan: MemoryPlan, section: WeightsSection):
     else out.push({ at, bytes, ...section.addPacked(w.source, w.pack) });
   }
   return out;
+}
+
+/** Constants that have no place in memory. */
+function heldConstants(program: Program, buffers: BufferTable, section: WeightsSection): HeldConstantJson[] {
+  return program.weights.filter((w) => isHeld(w.buffer)).map(({ buffer, source }) => {
+    invariant(!("input" in source), `${buffer.name} is held and overridable`);
+    return { buffer: buffers.number(buffer), data: section.add(source) };
+  });
 }
 
 function stepOf(step: SegmentedStep, buffers: BufferTable, section: WeightsSection): StepJson {

@@ -2,10 +2,10 @@
 import { checksum } from "../artifact/checksum.ts";
 import type { DataJson, WeightJson } from "../artifact/manifest.ts";
 import { byteSize } from "../core/dtype.ts";
-import { invariant } from "../core/assert.ts";
+import { encodeStrings } from "../core/string-bytes.ts";
 import type { PackSpec } from "../core/pack-spec.ts";
 import { isPacked, packElements } from "../core/packed.ts";
-import { bytesOf, numericData, sizeOf, type Tensor } from "../core/tensor.ts";
+import { bytesOf, numericData, sizeOf, stringsOf, type Tensor } from "../core/tensor.ts";
 import { packedLength, packTensor } from "../memory/pack.ts";
 
 const alignment = 64;
@@ -17,7 +17,10 @@ export class WeightsSection {
 
   /** Stores a tensor. */
   add(t: Tensor): DataJson {
-    invariant(t.dtype !== "string", "strings are not weights");
+    if (t.dtype === "string") {
+      const bytes = encodeStrings(stringsOf(t));
+      return { dtype: t.dtype, dims: t.dims, offset: this.#store(bytes), length: bytes.length };
+    }
     const bytes = bytesOf(t);
     const element = byteSize(t.dtype);
     const uniform = sizeOf(t.dims) > 1 && isUniform(bytes, element);

@@ -38,6 +38,12 @@ export function numericData(t: Tensor): TypedArray {
   return t.data as TypedArray;
 }
 
+/** The elements, which the caller knows to be strings. */
+export function stringsOf(t: Tensor): readonly string[] {
+  invariant(t.dtype === "string", "strings of a numeric tensor");
+  return t.data as readonly string[];
+}
+
 /**
  * Elements as numbers: floats stored as bits decoded, bool as 0 or 1, 64-bit integers converted
  * (exact up to 2^53). A view without copy where the storage already holds numbers.

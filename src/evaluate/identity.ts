@@ -1,10 +1,11 @@
 /** Evaluation of operators that pass their input on. */
-import type { Evaluate } from "../core/evaluate.ts";
+import type { Evaluate, EvaluateData } from "../core/evaluate.ts";
 import { fromNumbers, sizeOf, toNumbers } from "../core/tensor.ts";
 import { input, mapNumbers } from "./map-elements.ts";
 import { numberOf } from "./read-attribute.ts";
 
-export const Identity: Evaluate = (inputs) => [input(inputs, 0)];
+/** Of a value of any kind. */
+export const Identity: EvaluateData = ([value]) => [value ?? null];
 
 /** Inference passes the data on with an all-true mask. Training drops by a seeded generator (mulberry32) and scales what is left. */
 export const Dropout: Evaluate = (inputs, attributes) => {

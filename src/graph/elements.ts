@@ -4,6 +4,7 @@
  * and elements that inference knows are written out. Every (value, indices) pair is computed once.
  */
 import { invariant } from "../core/assert.ts";
+import { isHeld } from "../core/container.ts";
 import type { Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import { numericData, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
@@ -105,7 +106,7 @@ export class Elements {
 
   #known(value: Value, indices: readonly Expr[]): Expr | undefined {
     const { dtype, elements, shape } = value.type;
-    if (dtype === "string") return undefined;
+    if (isHeld(value.type)) return undefined;
     if (value.constant) {
       const uniform = uniformElement(value.constant);
       if (uniform !== undefined) return constant(uniform, scalarType(computeScalar(dtype)));

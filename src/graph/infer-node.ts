@@ -3,11 +3,12 @@
  * calls the operator's `infer`. Every pass and the reader infer through here, so they agree.
  */
 import { invariant } from "../core/assert.ts";
+import { formatContainer } from "../core/container.ts";
 import { fail, type Place } from "../core/diagnostic.ts";
 import { formatDim, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "./graph.ts";
-import { named, type Agreement, type AttributeSpec, type Attributes, type AttributeValue, type OpDef, type TypeInfo } from "./op.ts";
+import { isTypeAttribute, named, type Agreement, type AttributeSpec, type Attributes, type AttributeValue, type OpDef, type TypeInfo } from "./op.ts";
 
 export interface InferNodeOptions {
   /** Where errors are reported. */
@@ -21,7 +22,7 @@ export interface InferNodeOptions {
 /**
  * Output types of `op` on these inputs: `outputCount` of them (or more, where the operator always says more).
  * Fails with OF3001 (missing input), OF3002 (too many inputs), OF3003 (missing attribute), OF3004 (attribute of the
- * wrong kind), OF3016 (a size that makes no sense), or with what the operator itself reports.
+ * wrong kind), OF3016 (a size that makes no sense), OF3017 (a sequence, optional or map where a tensor is wanted), or with what the operator itself reports.
  */
 export function inferNode(op: OpDef, inputs: readonly (Value | undefined)[], attributes: Attributes, outputCount: number, options: InferNodeOptions): readonly TypeInfo[] {
   return inferTypes(op, inputs.map((v) => v && typeWithConstant(v)), attributes, outputCount, options);
@@ -31,6 +32,7 @@ export function inferNode(op: OpDef, inputs: readonly (Value | undefined)[], att
 export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[], attributes: Attributes, outputCount: number, options: InferNodeOptions): readonly TypeInfo[] {
   const { place, fresh, agree } = options;
   checkInputs(op, inputs, place);
+  if (!op.containers) for (const type of inputs) if (type?.container) fail("OF3017", `${op.type} takes tensors, not a ${formatContainer(type.container)}`, { place });
   const complete = completeAttributes(op, attributes, place);
   const types = op.infer(named(op, inputs), complete as Parameters<OpDef["infer"]>[1], {
     fresh,
@@ -86,15 +88,17 @@ export function hasKind(value: AttributeValue, kind: AttributeSpec["type"]): boo
     case "strings": return isList(value) && value.every((x) => typeof x === "string");
     case "tensor": return isTensor(value);
     case "graph": return value instanceof Graph;
+    case "type": return isTypeAttribute(value);
   }
 }
 
 const isList = (value: AttributeValue): value is readonly number[] | readonly string[] => Array.isArray(value);
-const isTensor = (value: AttributeValue): value is Tensor => typeof value === "object" && !isList(value) && !(value instanceof Graph);
+const isTensor = (value: AttributeValue): value is Tensor => typeof value === "object" && !isList(value) && !(value instanceof Graph) && !isTypeAttribute(value);
 
 function kindOf(value: AttributeValue): string {
   if (typeof value === "number") return Number.isInteger(value) ? "int" : "float";
   if (typeof value === "string") return "string";
   if (isList(value)) return value.length && typeof value[0] === "string" ? "strings" : "ints or floats";
+  if (isTypeAttribute(value)) return "type";
   return value instanceof Graph ? "graph" : "tensor";
 }

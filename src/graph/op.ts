@@ -2,9 +2,11 @@
  * Operators. A definition is one object that says everything about an operator: its schema in the newest form, type
  * inference, the naive evaluation, the lowering, and how older opsets spell it.
  */
+import type { Container, ItemType } from "../core/container.ts";
+import { asTensor } from "../core/datum.ts";
 import type { Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
-import type { Evaluate, EvaluateAttribute } from "../core/evaluate.ts";
+import type { Evaluate, EvaluateAttribute, EvaluateData } from "../core/evaluate.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Axis, Buffer, Expr } from "../kernel/expr.ts";
 import type { EpilogueStore, Structure, WholeLoops } from "../kernel/structure.ts";
@@ -13,13 +15,16 @@ import type { Graph } from "./graph.ts";
 /** How freely an operator may share a kernel with its neighbours (TVM's OpPatternKind). */
 export type FusionKind = "elementwise" | "broadcast" | "injective" | "reduction" | "contraction" | "opaque";
 
-export type AttributeValue = EvaluateAttribute | Graph;
+/** A type, as an attribute of an operator that makes a value of it. */
+export interface TypeAttribute { readonly valueType: ItemType }
+export type AttributeValue = EvaluateAttribute | Graph | TypeAttribute;
+export const isTypeAttribute = (a: AttributeValue | undefined): a is TypeAttribute => typeof a === "object" && "valueType" in a;
 export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
 
 interface AttributeTypes {
   int: number; float: number; string: string;
   ints: readonly number[]; floats: readonly number[]; strings: readonly string[];
-  tensor: Tensor; graph: Graph;
+  tensor: Tensor; graph: Graph; type: TypeAttribute;
 }
 export interface AttributeSpec<K extends keyof AttributeTypes = keyof AttributeTypes, R extends boolean = boolean> {
   readonly type: K;
@@ -50,7 +55,10 @@ export type InputsOf<I extends InputSchema, T> = {
 /** What is known of a value before it is computed. */
 export interface TypeInfo {
   readonly dtype: DType;
+  /** A container's shape is [], its dtype that of the tensors in it. */
   readonly shape: readonly Dim[];
+  /** The value is a sequence, an optional or a map. Only operators that say `containers` see such inputs. */
+  readonly container?: Container;
   /** Elements of a small integer or bool tensor where they are known, perhaps symbolically; row-major. */
   readonly elements?: readonly Dim[];
   /** Known in full. */
@@ -146,6 +154,10 @@ export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
   infer(inputs: InputsOf<I, TypeInfo>, attributes: AttributesOf<S>, context: InferContext): readonly TypeInfo[];
   /** The specification, written naively: the oracle for every lowering. Absent for control flow, which interpreters run. */
   readonly evaluate?: Evaluate;
+  /** In the place of `evaluate` where inputs or results may be sequences, optionals or maps. */
+  readonly evaluateData?: EvaluateData;
+  /** True where inputs may be sequences, optionals or maps. Default false: inference refuses them. */
+  readonly containers?: boolean;
   /** One element function per output. Absent: the operator runs on the host (or through `structure`). */
   lower?(inputs: InputsOf<I, Operand>, attributes: AttributesOf<S>, context: LowerContext): readonly ElementFunction[];
   /** The loop structure this operator gives a kernel (contractions and attention); `lower` still says the same naively. */
@@ -166,6 +178,12 @@ export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
 export interface OpDef extends OpSpec<InputSchema, AttributeSchema> {}
 
 export const defineOp = <const I extends InputSchema, const S extends AttributeSchema>(spec: OpSpec<I, S>): OpDef => spec as unknown as OpDef;
+
+/** An operator's evaluation, on values of any kind; undefined where there is none. */
+export function evaluationOf({ evaluate, evaluateData, type }: OpDef): EvaluateData | undefined {
+  if (evaluateData || !evaluate) return evaluateData;
+  return (inputs, attributes, context) => evaluate(inputs.map((x) => (x === undefined ? undefined : asTensor(x, `an input of ${type}`))), attributes, context);
+}
 
 /** Positional inputs under their schema names. */
 export function named<T>(op: OpDef, inputs: readonly (T | undefined)[]): InputsOf<InputSchema, T> {

@@ -1,14 +1,17 @@
 /** Joining two descriptions of the same value: what either knows, the other may use. */
 import { invariant } from "../core/assert.ts";
+import { sameContainer } from "../core/container.ts";
 import { dimEqual, formatShape, type Dim } from "../core/dim.ts";
 import type { TypeInfo } from "./op.ts";
 
 /**
  * What is known when both `declared` and `inferred` describe a value. A number beats a symbol; of two different
  * symbolic sizes the inferred one stays, since it is said in terms of the graph's inputs. Dtypes and ranks must agree.
+ * Of containers, which say less of sizes, the inferred type stays.
  */
 export function refineType(declared: TypeInfo, inferred: TypeInfo): TypeInfo {
-  invariant(declared.dtype === inferred.dtype && declared.shape.length === inferred.shape.length,
+  if (declared.container && inferred.container) return inferred;
+  invariant(!declared.container && !inferred.container && declared.dtype === inferred.dtype && declared.shape.length === inferred.shape.length,
     `${declared.dtype}${formatShape(declared.shape)} and ${inferred.dtype}${formatShape(inferred.shape)} describe one value`);
   const shape = inferred.shape.map((d, i) => refineDim(declared.shape[i] ?? d, d));
   const elements = refineElements(declared.elements, inferred.elements);
@@ -25,5 +28,6 @@ function refineElements(declared: readonly Dim[] | undefined, inferred: readonly
 export function sameType(a: TypeInfo, b: TypeInfo): boolean {
   const same = (x: readonly Dim[] | undefined, y: readonly Dim[] | undefined): boolean =>
     x === y || (x !== undefined && y !== undefined && x.length === y.length && x.every((d, i) => dimEqual(d, y[i] ?? -1)));
+  if (a.container || b.container) return a.container !== undefined && b.container !== undefined && sameContainer(a.container, b.container);
   return a.dtype === b.dtype && a.constant === b.constant && same(a.shape, b.shape) && same(a.elements, b.elements);
 }

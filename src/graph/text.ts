@@ -2,12 +2,13 @@
  * Prints a graph in ONNX's textual syntax (as onnx.printer does), for people and for golden files. Operators appear in
  * their newest form; symbolic sizes as text.
  */
+import { formatContainer, formatItem } from "../core/container.ts";
 import { formatDim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import { decoderOf } from "../core/float-bits.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, subgraphs, type Node, type Value } from "./graph.ts";
-import type { AttributeSpec, AttributeValue, TypeInfo } from "./op.ts";
+import { isTypeAttribute, type AttributeSpec, type AttributeValue, type TypeInfo } from "./op.ts";
 
 export interface TextOptions {
   /** Constants with more elements are cut to `{...}`. Default 16; `Infinity` prints all, which onnx.parser can read. */
@@ -46,6 +47,7 @@ function attributeText(name: string, value: AttributeValue, kind: AttributeSpec[
   if (value instanceof Graph) return `${name}: graph = ${graphLines(value, indent, limit)}`;
   if (typeof value === "number") return kind === "float" ? `${name}: float = ${value}` : `${name}: int = ${value}`;
   if (typeof value === "string") return `${name}: string = ${JSON.stringify(value)}`;
+  if (isTypeAttribute(value)) return `${name}: type_proto = ${JSON.stringify(formatItem(value.valueType))}`;
   if ("dtype" in value) return `${name}: tensor = ${typeText({ dtype: value.dtype, shape: value.dims })} ${elementsText(value, limit)}`;
   const list = kind ?? (typeof value[0] === "string" ? "strings" : "ints");
   return `${name}: ${list} = [${value.map((x) => (typeof x === "string" ? JSON.stringify(x) : String(x))).join(", ")}]`;
@@ -56,6 +58,7 @@ const typed = (value: Value, limit: number): string =>
 
 const dtypeNames: Partial<Readonly<Record<DType, string>>> = { float32: "float", float64: "double" };
 function typeText(type: TypeInfo): string {
+  if (type.container) return JSON.stringify(formatContainer(type.container));
   const name = dtypeNames[type.dtype] ?? type.dtype;
   if (type.shape.length === 0) return name;
   return `${name}[${type.shape.map((d) => (typeof d === "number" ? String(d) : identifier(formatDim(d)))).join(",")}]`;

@@ -4,9 +4,11 @@
  * operators' schemas, and types are those that inference gives. What it finds is a bug of the pass before it.
  */
 import { invariant, InvariantError } from "../core/assert.ts";
+import { formatContainer } from "../core/container.ts";
 import { DiagnosticError } from "../core/diagnostic.ts";
 import { formatShape, isSymbolic, symbol } from "../core/dim.ts";
 import { sizeOf } from "../core/tensor.ts";
+import { joinHeldTypes } from "./container-type.ts";
 import { captures, subgraphs, type Graph, type Node, type Value } from "./graph.ts";
 import { inferNode } from "./infer-node.ts";
 import type { TypeInfo } from "./op.ts";
@@ -82,9 +84,10 @@ function verifyTypes(node: Node): void {
   });
 }
 
-const fits = (a: TypeInfo, b: TypeInfo): boolean =>
+const fits = (a: TypeInfo, b: TypeInfo): boolean => (a.container || b.container ? joinHeldTypes(a, b) !== undefined && (a.container === undefined) === (b.container === undefined) : shapesFit(a, b));
+const shapesFit = (a: TypeInfo, b: TypeInfo): boolean =>
   a.shape.length === b.shape.length && a.shape.every((d, i) => { const other = b.shape[i] ?? -1; return isSymbolic(d) || isSymbolic(other) || d === other; });
-const describe = (type: TypeInfo): string => `${type.dtype}${formatShape(type.shape)}`;
+const describe = (type: TypeInfo): string => type.container ? formatContainer(type.container) : `${type.dtype}${formatShape(type.shape)}`;
 
 function verifyUses(value: Value, expected: ReadonlySet<string>, results: number): void {
   const listed = value.uses.map((u) => useKey(u.node, u.index));

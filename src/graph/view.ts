@@ -3,6 +3,7 @@
  * address that is a sum of multiples of the result's indices. Found from the node's lowering, so Reshape, Transpose,
  * Slice, Split, Squeeze, Expand and a Gather of one index need no rules of their own.
  */
+import { isHeld } from "../core/container.ts";
 import { dimAdd, dimEqual, dimMul, dimProduct, type Dim } from "../core/dim.ts";
 import { axisOf, constant, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { Layout } from "../kernel/kernel.ts";
@@ -141,7 +142,7 @@ interface Pulled {
 /** The element of an output over fresh axes, every input a buffer. */
 function pullOutput(node: Node, index: number): Pulled | undefined {
   const output = node.outputs[index];
-  if (!output || !node.op.lower || output.type.dtype === "string") return undefined;
+  if (!output || !node.op.lower || isHeld(output.type)) return undefined;
   const sources = new Map<Buffer, Value>();
   const buffers = new Map<Value, Buffer>();
   const bufferOf = (value: Value): Buffer => {

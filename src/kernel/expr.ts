@@ -9,6 +9,7 @@
  * chosen side when scalar. Casts float → integer saturate, NaN gives 0. `nearest` rounds half to even. A vector may be
  * shifted by a scalar i32 count. `pow` of floats is C's (1 for exponent 0 and for base 1); of integers it wraps.
  */
+import type { Container } from "../core/container.ts";
 import type { Dim } from "../core/dim.ts";
 import { isSymbolic } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
@@ -26,6 +27,8 @@ export interface Buffer {
   readonly name: string;
   readonly dtype: DType;
   readonly shape: readonly Dim[];
+  /** A sequence, an optional or a map. Kernels never read or write one, nor strings: only host steps and control flow do. */
+  readonly container?: Container;
 }
 
 export type UnaryOp =

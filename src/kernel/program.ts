@@ -13,8 +13,11 @@ export type { PackAxis, PackSpec } from "../core/pack-spec.ts";
 /** A block of memory that one or more buffers lie in. Identity is the object. */
 export interface Storage {
   readonly name: string;
-  /** input: written by the runtime before a run. output: read after. weight: filled at load. arena: planned. */
-  readonly kind: "input" | "output" | "weight" | "arena";
+  /**
+   * input: written by the runtime before a run. output: read after. weight: filled at load. arena: planned.
+   * held: no memory at all; its one buffer's value (strings, a sequence, an optional, a map) lives on the JavaScript side.
+   */
+  readonly kind: "input" | "output" | "weight" | "arena" | "held";
   readonly bytes: Dim;
 }
 

@@ -4,6 +4,7 @@
  * binds them anew.
  */
 import { invariant, present } from "../core/assert.ts";
+import { isHeld } from "../core/container.ts";
 import { shapeEqual } from "../core/dim.ts";
 import { Graph, subgraphs, type Node, type Value } from "../graph/graph.ts";
 import { typeWithConstant } from "../graph/infer-node.ts";
@@ -37,7 +38,8 @@ export function lowerControl(region: Region, origin: StepOrigin, context: Contro
 
 interface Branch { readonly graph: Graph; readonly regions: readonly Region[] }
 const copyOrigin = (value: Value): StepOrigin => ({ label: "Copy", nodes: value.producer?.node.origins ?? [] });
-const sizesFit = (a: Value, b: Value): boolean => shapeEqual(a.type.shape, b.type.shape);
+/** Whether two values can lie in one place; what is held lies in none and is handed on. */
+const sizesFit = (a: Value, b: Value): boolean => !isHeld(a.type) && !isHeld(b.type) && shapeEqual(a.type.shape, b.type.shape);
 
 function ifStep(node: Node, origin: StepOrigin, { then, otherwise }: { readonly then: Branch; readonly otherwise: Branch }, context: ControlContext): Step {
   const condition = present(node.inputs[0], "condition");

@@ -3,8 +3,8 @@
  * everything else has a storage of its own. Graph outputs claim the storage of the value they lie in where that is
  * exactly row-major; others are copied.
  */
-import { fail } from "../core/diagnostic.ts";
 import { invariant, present } from "../core/assert.ts";
+import { isHeld } from "../core/container.ts";
 import { dimEqual, dimMul, dimProduct, isStatic, shapeEqual, type Dim } from "../core/dim.ts";
 import { byteSize } from "../core/dtype.ts";
 import type { Value } from "../graph/graph.ts";
@@ -28,8 +28,8 @@ export class Places {
   bufferOf(value: Value): Buffer {
     let buffer = this.#buffers.get(value);
     if (!buffer) {
-      if (value.type.dtype === "string") fail("OF5006", `'${value.name}' holds strings, which are not compiled yet`, { place: { value: value.name }, hint: "leave the text processing out of the model" });
-      buffer = { name: value.name, dtype: value.type.dtype, shape: value.type.shape };
+      const { dtype, shape, container } = value.type;
+      buffer = { name: value.name, dtype, shape, ...(container ? { container } : {}) };
       this.#buffers.set(value, buffer);
     }
     return buffer;
@@ -81,12 +81,19 @@ export class Places {
   #storage(value: Value): Storage {
     const buffer = this.bufferOf(value);
     const stored = value.constant ?? (value.default ? { input: value.name } : undefined);
+    if (isHeld(buffer)) return this.#held(value, buffer);
     const kind = stored ? "weight" : value.producer || value.graph.parent ? "arena" : "input";
     const storage: Storage = { name: value.name, kind, bytes: storageBytes(buffer) };
     if (stored) {
       invariant(isStatic(buffer.shape), `weight ${value.name} has an unknown size`);
       this.weights.set(storage, { buffer, source: stored, pack: { kind: "copy" } });
     }
+    return storage;
+  }
+  /** What has no place in memory. A constant of strings is a weight that is there from the start; a default is fed. */
+  #held({ name, constant }: Value, buffer: Buffer): Storage {
+    const storage: Storage = { name, kind: "held", bytes: 0 };
+    if (constant) this.weights.set(storage, { buffer, source: constant, pack: { kind: "copy" } });
     return storage;
   }
 }

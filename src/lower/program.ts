@@ -4,7 +4,9 @@
  * results nothing reads are left out.
  */
 import { invariant, present } from "../core/assert.ts";
+import { isHeld } from "../core/container.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
+import { isTypeAttribute } from "../graph/op.ts";
 import type { Region } from "../graph/region.ts";
 import type { Buffer } from "../kernel/expr.ts";
 import type { AttributeJson, Placement, Program, ProgramInput, ProgramOutput, Step, StepOrigin } from "../kernel/program.ts";
@@ -52,6 +54,7 @@ class ProgramLowering implements ControlContext {
   /** A graph output's buffer: the value's own where it can lie in the output's storage, else a copy. */
   #result(value: Value, i: number): { readonly output: ProgramOutput; readonly copy: readonly Step[] } {
     const own = this.places.bufferOf(value);
+    if (isHeld(own)) return { output: { name: value.name, buffer: own }, copy: [] };
     const placement: Placement = { storage: { name: value.name, kind: "output", bytes: storageBytes(own) }, layout: denseLayout(own.shape) };
     if (this.places.claim(value, placement)) return { output: { name: value.name, buffer: own }, copy: [] };
     const buffer: Buffer = { ...own, name: `${value.name}_result${i}` };
@@ -76,7 +79,10 @@ class ProgramLowering implements ControlContext {
   #arena(name: string, buffer: Buffer): Placement {
     return { storage: { name, kind: "arena", bytes: storageBytes(buffer) }, layout: denseLayout(buffer.shape) };
   }
-  copy(from: Buffer, to: Buffer, origin: StepOrigin): Step { return { kind: "call", kernel: copyKernel(this.#name("copy"), from, to), origin }; }
+  copy(from: Buffer, to: Buffer, origin: StepOrigin): Step {
+    if (isHeld(from)) return { kind: "move", moves: [{ from, to }], origin };
+    return { kind: "call", kernel: copyKernel(this.#name("copy"), from, to), origin };
+  }
   temporary(like: Buffer): Buffer {
     const buffer: Buffer = { ...like, name: `${like.name}_dense${this.#extra.size}` };
     this.#extra.set(buffer, this.#arena(buffer.name, buffer));
@@ -97,7 +103,7 @@ class ProgramLowering implements ControlContext {
     const inputs = node.inputs.map((value) => {
       if (!value) return undefined;
       const own = this.places.bufferOf(value);
-      if (sameLayout(this.places.of(value).layout, denseLayout(own.shape))) return own;
+      if (isHeld(own) || sameLayout(this.places.of(value).layout, denseLayout(own.shape))) return own;
       const buffer = this.temporary(own);
       copies.push(this.copy(own, buffer, regionOrigin(region)));
       return buffer;
@@ -116,7 +122,7 @@ const originOf = (value: Value): StepOrigin => ({ label: "Copy", nodes: value.pr
 function attributesJson(node: Node): Readonly<Record<string, AttributeJson>> {
   const out: Record<string, AttributeJson> = {};
   for (const [name, value] of Object.entries(node.attributes)) {
-    if (value === undefined) continue;
+    if (value === undefined || isTypeAttribute(value)) continue;
     if (typeof value === "number" || typeof value === "string") out[name] = value;
     else if (Array.isArray(value)) out[name] = value as readonly number[] | readonly string[];
     else {

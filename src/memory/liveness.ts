@@ -11,7 +11,7 @@ import type { LoopStep, Program, Step, Storage } from "../kernel/program.ts";
 export interface Lifetime { readonly first: number; readonly last: number }
 
 export interface Liveness {
-  /** Arena, input and output storages that are used. */
+  /** Arena, input and output storages that are used; values that are held have no memory. */
   readonly lifetimes: ReadonlyMap<Storage, Lifetime>;
   /** Number of each step. */
   readonly numbers: ReadonlyMap<Step, number>;
@@ -27,7 +27,7 @@ export function liveness(program: Program): Liveness {
   let next = 0;
   const storageOf = (b: Buffer): Storage => present(program.placements.get(b), `placement of ${b.name}`).storage;
   const touch = (s: Storage, at: number): void => {
-    if (s.kind === "weight") return;
+    if (s.kind === "weight" || s.kind === "held") return;
     const range = ranges.get(s);
     if (!range) ranges.set(s, { first: at, last: at });
     else { range.first = Math.min(range.first, at); range.last = Math.max(range.last, at); }

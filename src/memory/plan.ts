@@ -37,7 +37,7 @@ export interface MemoryPlan {
   /** Slot i holds dims[i]; later slots hold addresses. */
   readonly dims: readonly SymbolicDim[];
   readonly slots: number;
-  /** Every storage of the program; addresses are multiples of 64. */
+  /** Every storage of the program that has memory; addresses are multiples of 64. */
   readonly addresses: ReadonlyMap<Storage, Address>;
   /** First byte after table, weights and fixed storages. */
   readonly fixedEnd: number;

@@ -2,10 +2,11 @@
 import { create } from "@bufbuild/protobuf";
 import { fail, type Place } from "../core/diagnostic.ts";
 import type { EvaluateAttribute } from "../core/evaluate.ts";
-import type { AttributeSpec } from "../graph/op.ts";
+import { isTypeAttribute, type AttributeSpec, type TypeAttribute } from "../graph/op.ts";
 import type { ExternalFiles } from "./external-data.ts";
 import { AttributeProto_AttributeType as Kind, AttributeProtoSchema, type AttributeProto } from "./schema/onnx_pb.ts";
 import { readTensor, writeTensor } from "./tensor-proto.ts";
+import { readItem, writeItem } from "./type-proto.ts";
 
 /** The attribute's kind; files of early tools leave it out, then it is what is filled. */
 export function attributeKind(a: AttributeProto): Kind {
@@ -20,7 +21,7 @@ export function attributeKind(a: AttributeProto): Kind {
 }
 
 /** The value of any attribute but a graph. Fails with OF2012 (sparse) or OF2050 (a kind no supported operator has). */
-export function readAttribute(a: AttributeProto, files: ExternalFiles, place: Place): EvaluateAttribute {
+export function readAttribute(a: AttributeProto, files: ExternalFiles, place: Place): EvaluateAttribute | TypeAttribute {
   const at: Place = { ...place, field: a.name };
   const kind = attributeKind(a);
   const text = new TextDecoder();
@@ -32,6 +33,7 @@ export function readAttribute(a: AttributeProto, files: ExternalFiles, place: Pl
     case Kind.FLOATS: return a.floats;
     case Kind.STRINGS: return a.strings.map((s) => text.decode(s));
     case Kind.TENSOR: return a.t ? readTensor(a.t, files, at) : fail("OF2050", `attribute '${a.name}' has no tensor`, { place: at });
+    case Kind.TYPE_PROTO: return a.tp ? { valueType: readItem(a.tp, at) } : fail("OF2050", `attribute '${a.name}' has no type`, { place: at });
     case Kind.SPARSE_TENSOR: case Kind.SPARSE_TENSORS: return fail("OF2012", "sparse tensors are not supported", { place: at });
     default: {
       const name = Object.entries(Kind).find(([, value]) => value === kind)?.[0] ?? String(kind);
@@ -41,11 +43,12 @@ export function readAttribute(a: AttributeProto, files: ExternalFiles, place: Pl
 }
 
 /** An attribute of the kind its schema says. */
-export function writeAttribute(name: string, value: EvaluateAttribute, kind: AttributeSpec["type"]): AttributeProto {
+export function writeAttribute(name: string, value: EvaluateAttribute | TypeAttribute, kind: AttributeSpec["type"]): AttributeProto {
   const text = new TextEncoder();
   if (typeof value === "number")
     return kind === "float" ? create(AttributeProtoSchema, { name, type: Kind.FLOAT, f: value }) : create(AttributeProtoSchema, { name, type: Kind.INT, i: toInt64(value) });
   if (typeof value === "string") return create(AttributeProtoSchema, { name, type: Kind.STRING, s: text.encode(value) });
+  if (isTypeAttribute(value)) return create(AttributeProtoSchema, { name, type: Kind.TYPE_PROTO, tp: writeItem(value.valueType) });
   if ("dtype" in value) return create(AttributeProtoSchema, { name, type: Kind.TENSOR, t: writeTensor(value) });
   if (kind === "strings") return create(AttributeProtoSchema, { name, type: Kind.STRINGS, strings: value.map((s) => text.encode(String(s))) });
   if (kind === "floats") return create(AttributeProtoSchema, { name, type: Kind.FLOATS, floats: value.map(Number) });

@@ -4,9 +4,11 @@
  * producers come first.
  */
 import { present } from "../core/assert.ts";
+import { formatContainer } from "../core/container.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import { dimEqual, formatShape, isSymbolic, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
+import { containerType, joinHeldTypes } from "../graph/container-type.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import type { OpDef } from "../graph/op.ts";
 import { explore, type Assumptions } from "./assumptions.ts";
@@ -20,7 +22,7 @@ import { readInitializers, Scope, valueOf, type Body, type ReadState } from "./r
 import type { GraphProto, ModelProto, ValueInfoProto } from "./schema/onnx_pb.ts";
 import { Symbols } from "./symbols.ts";
 import { readDType, readTensor } from "./tensor-proto.ts";
-import { readType, type DeclaredType } from "./type-proto.ts";
+import { readContainer, readType, type DeclaredType } from "./type-proto.ts";
 
 export type ModelSource = Uint8Array | { readonly model: Uint8Array; readonly externalData?: ExternalData };
 
@@ -110,6 +112,11 @@ function readInputs(proto: ModelProto & { graph: GraphProto }, body: Body, state
     const initializer = initializers.get(input.name);
     if (initializer && !overridable) continue;
     const declared = readType(input, state.symbols);
+    if (declared.container) {
+      if (initializer) fail("OF2032", `initializer '${input.name}' is a tensor, but declared a ${formatContainer(declared.container)}`, { place: { value: input.name } });
+      body.scope.set(input.name, body.graph.addInput(input.name, containerType(declared.container)));
+      continue;
+    }
     const stored = initializer && readTensor(initializer, state.files);
     const shape = stored ? storedShape(input, declared, stored) : givenShape(input, declared, state, options);
     body.scope.set(input.name, body.graph.addInput(input.name, { dtype: declared.dtype, shape }, stored));
@@ -147,9 +154,15 @@ function checkDims(dims: Readonly<Record<string, number>>, symbols: Symbols): vo
 
 /** What a file declares of a result must be true: its dtype, and as a warning its shape. */
 function checkDeclared(info: ValueInfoProto, value: Value, state: ReadState): void {
+  const { dtype, shape, container } = value.type;
+  const declaredContainer = info.type && readContainer(info.type, { value: info.name });
+  if (container || declaredContainer) {
+    const fits = !info.type?.value.case || (declaredContainer ? joinHeldTypes(value.type, containerType(declaredContainer)) : container?.kind === "optional") !== undefined;
+    if (!fits) fail("OF2033", `output '${info.name}' is declared ${declaredContainer ? `a ${formatContainer(declaredContainer)}` : "a tensor"}, but is computed as ${container ? `a ${formatContainer(container)}` : dtype}`, { place: { value: info.name } });
+    return;
+  }
   const type = info.type?.value.case === "tensorType" ? info.type.value.value : undefined;
   if (!type) return;
-  const { dtype, shape } = value.type;
   const declared = type.elemType === 0 ? dtype : readDType(type.elemType, { value: info.name });
   if (declared !== dtype) fail("OF2033", `output '${info.name}' is declared ${declared}, but is computed as ${dtype}`, { place: { value: info.name } });
   const sizes = type.shape?.dim.map((d) => (d.value.case === "dimValue" && d.value.value > 0n ? Number(d.value.value) : undefined));

@@ -4,12 +4,15 @@
  * symbol, and the body is read again with it, until sizes hold still.
  */
 import { present } from "../core/assert.ts";
+import { formatContainer, mapSizes, sameContainer } from "../core/container.ts";
 import { fail, type DiagnosticError, type Place } from "../core/diagnostic.ts";
-import { dimEqual, isStatic, type Dim } from "../core/dim.ts";
+import { dimEqual, isStatic, symbolsOf, type Dim } from "../core/dim.ts";
 import { tensor, zeros } from "../core/tensor.ts";
+import { containerType, joinHeldTypes, withoutElements } from "../graph/container-type.ts";
 import { Graph, subgraphs, type Value } from "../graph/graph.ts";
 import type { Attributes, AttributeValue, TypeInfo } from "../graph/op.ts";
 import { ConstantOfShape } from "../ops/fill.ts";
+import { symbolsAround } from "../ops/loop.ts";
 import { KnownElements, knownElements } from "../ops/known-elements.ts";
 import { explore, isTypeError } from "./assumptions.ts";
 import { nameNodes } from "./order.ts";
@@ -106,8 +109,7 @@ interface BodyInputs { readonly types: readonly TypeInfo[]; /** Index of the fir
 
 function plain(value: Value | undefined, place: Place): TypeInfo {
   if (!value) return fail("OF2060", "an input of control flow is missing", { place, hint: "Scan in its form of opset 8 is not supported: convert the model to a newer opset" });
-  const { dtype, shape } = value.type;
-  return { dtype, shape };
+  return withoutElements(value.type);
 }
 
 /** Iteration number, condition, carried values. */
@@ -149,7 +151,8 @@ function readOnce(name: string, inputs: readonly TypeInfo[], proto: GraphProto, 
 }
 
 function declaredType(declared: Parameters<typeof readType>[0], state: ReadState): TypeInfo {
-  const { dtype, shape } = readType(declared, state.symbols);
+  const { dtype, shape, container } = readType(declared, state.symbols);
+  if (container) return containerType(container);
   return { dtype, shape: shape ?? fail("OF2031", `'${declared.name}' has no shape`, { place: { value: declared.name } }) };
 }
 
@@ -159,11 +162,20 @@ function declaredType(declared: Parameters<typeof readType>[0], state: ReadState
  */
 function settle(types: readonly TypeInfo[], graph: Graph, at: { first: number; carried: number; firstResult: number }, changing: Set<Dim>, state: ReadState, place: Place): readonly TypeInfo[] {
   let changed = false;
+  const outer = new Set([...symbolsAround(graph, types)].filter((s) => ![...changing].some((d) => symbolsOf(d).has(s))));
   const next = types.map((type, i): TypeInfo => {
     if (i < at.first || i >= at.first + at.carried) return type;
     const result = graph.outputs[i - at.first + at.firstResult];
     const input = present(graph.inputs[i], "a body input");
     if (!result) return fail("OF2060", `the body gives no next value of '${input.name}'`, { place });
+    if (type.container || result.type.container) {
+      const joined = joinHeldTypes(type, withoutElements(result.type));
+      if (!joined?.container) return fail("OF2061", `'${input.name}' enters the body as ${describe(type)} and leaves it as ${describe(result.type)}`, { place });
+      const known = mapSizes(joined.container, (d) => ([...symbolsOf(d)].every((s) => outer.has(s)) ? d : null));
+      if (type.container && sameContainer(known, type.container)) return type;
+      changed = true;
+      return containerType(known);
+    }
     if (result.type.dtype !== type.dtype || result.type.shape.length !== type.shape.length)
       fail("OF2061", `'${input.name}' enters the body as ${type.dtype} of rank ${type.shape.length} and leaves it as ${result.type.dtype} of rank ${result.type.shape.length}`, { place, hint: "values carried around a loop keep their type and rank" });
     const shape = type.shape.map((d, axis): Dim => {
@@ -177,6 +189,8 @@ function settle(types: readonly TypeInfo[], graph: Graph, at: { first: number; c
   });
   return changed ? next : types;
 }
+
+const describe = ({ dtype, shape, container }: TypeInfo): string => (container ? `a ${formatContainer(container)}` : `${dtype} of rank ${shape.length}`);
 
 function discard(graph: Graph): void {
   graph.setOutputs([]);

@@ -1,4 +1,5 @@
 /** Operators that pass their input on. */
+import { isHeld } from "../core/container.ts";
 import { Dropout as evaluateDropout, Identity as evaluateIdentity } from "../evaluate/identity.ts";
 import { defineOp, optional, type TypeInfo } from "../graph/op.ts";
 import { bool, constant } from "../kernel/expr.ts";
@@ -6,12 +7,12 @@ import { numbersKnown } from "./element-values.ts";
 import { numberIn, numbersOfInput, scalarInput, without } from "./spelling.ts";
 
 export const Identity = defineOp({
-  type: "Identity", domain: "", since: 1, evaluate: evaluateIdentity,
+  type: "Identity", domain: "", since: 1, evaluateData: evaluateIdentity, containers: true,
   inputs: { input: "required" },
   attributes: {},
   fusionKind: "elementwise",
   infer: ({ input }) => [input],
-  lowerable: ({ input }) => input.dtype !== "string",
+  lowerable: ({ input }) => !isHeld(input),
   lower: ({ input }) => [(...indices) => input.at(...indices)],
 });
 

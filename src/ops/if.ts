@@ -1,5 +1,7 @@
 /** If: runs one of two subgraphs, which read the values around them. Interpreters and lowering run it; there is nothing to evaluate. */
-import { dimEqual, type Dim } from "../core/dim.ts";
+import { formatContainer } from "../core/container.ts";
+import { dimEqual, formatShape, type Dim } from "../core/dim.ts";
+import { joinHeldTypes } from "../graph/container-type.ts";
 import type { Graph } from "../graph/graph.ts";
 import { typeWithConstant } from "../graph/infer-node.ts";
 import { defineOp, required, type InferContext, type TypeInfo } from "../graph/op.ts";
@@ -8,7 +10,7 @@ export const If = defineOp({
   type: "If", domain: "", since: 25,
   inputs: { cond: "required" },
   attributes: { then_branch: required("graph"), else_branch: required("graph") },
-  fusionKind: "opaque",
+  fusionKind: "opaque", containers: true,
   infer({ cond }, { then_branch, else_branch }, context) {
     if (cond.dtype !== "bool") context.fail("OF3101", `the condition must be bool, got ${cond.dtype}`);
     const taken = knownCondition(cond);
@@ -18,6 +20,8 @@ export const If = defineOp({
     return yes.map((type, i) => joinTypes(type, no[i] ?? type, `output_${i}`, context));
   },
 });
+
+const describe = ({ dtype, shape, container }: TypeInfo): string => (container ? formatContainer(container) : `${dtype}${formatShape(shape)}`);
 
 /** Whether the condition is known before running. */
 export function knownCondition(cond: TypeInfo): boolean | undefined {
@@ -29,6 +33,10 @@ const resultTypes = (graph: Graph): TypeInfo[] => graph.outputs.map(typeWithCons
 
 /** What holds of a value that is one or the other: sizes that differ become fresh symbols. */
 export function joinTypes(a: TypeInfo, b: TypeInfo, hint: string, context: InferContext): TypeInfo {
+  if (a.container || b.container) {
+    const unlike = (): never => context.fail("OF3103", `${hint} is a ${describe(a)} on one path and a ${describe(b)} on the other`);
+    return joinHeldTypes(a, b) ?? unlike();
+  }
   if (a.dtype !== b.dtype) context.fail("OF3103", `${hint} is ${a.dtype} on one path and ${b.dtype} on the other`);
   if (a.shape.length !== b.shape.length)
     context.fail("OF3104", `${hint} has rank ${a.shape.length} on one path and ${b.shape.length} on the other`, "fix the input shapes, so that the path is known");

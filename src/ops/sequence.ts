@@ -1,83 +1,111 @@
 /**
- * Sequences of tensors that share one type and shape, held as one tensor with the sequence along a new first axis. They
- * stand for state that operators change one after the other, so nothing is fused across them; they run on the host.
+ * Sequences of tensors. They stand for state that operators change one after the other, so nothing is fused across the
+ * operators that change one; all of them run on the host.
  */
-import { dimAdd, dimEqual, dimMul, dimSub, formatShape, shapeEqual, type Dim } from "../core/dim.ts";
+import { formatContainer, joinItems, sequenceOf, type Container, type ItemType } from "../core/container.ts";
+import { dimAdd, dimCeilDiv, dimEqual, dimMul, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
 import { dtypeFromOnnx } from "../core/dtype.ts";
+import { containerType, itemOf, itemType } from "../graph/container-type.ts";
 import { defineOp, int, required, type InferContext, type TypeInfo } from "../graph/op.ts";
 import * as evaluate from "../evaluate/sequence.ts";
 import { axisWithin } from "./axis-reduction.ts";
+import { elementsOf } from "./element-values.ts";
 
-const common = { domain: "", since: 11, fusionKind: "opaque", sideEffects: true } as const;
+/** Reads a sequence, or makes one anew. */
+const reads = { domain: "", since: 11, fusionKind: "opaque", containers: true } as const;
+/** Changes a sequence: what is computed before and after it stays apart. */
+const changes = { ...reads, sideEffects: true } as const;
 
-/** Whether nothing is known of the sequence's tensors, since it has none. */
-const isUntyped = (sequence: TypeInfo): boolean => sequence.shape.length === 1 && sequence.shape[0] === 0;
+type Sequence = Extract<Container, { kind: "sequence" }>;
+const sequence = (item: ItemType, length: Dim | undefined): TypeInfo => containerType({ kind: "sequence", item, ...(length === undefined ? {} : { length }) });
 
-/** The shape of a sequence's tensors once `added` is among them. */
-function tensorShape(sequence: TypeInfo, added: TypeInfo, context: InferContext): readonly Dim[] {
-  if (isUntyped(sequence)) return added.shape;
-  const own = sequence.shape.slice(1);
-  if (sequence.dtype !== added.dtype || !shapeEqual(own, added.shape))
-    context.fail("OF3015", `a sequence of ${sequence.dtype}${formatShape(own)} cannot hold ${added.dtype}${formatShape(added.shape)}`, "sequences of tensors of different shapes are not supported");
-  return own;
+function sequenceIn({ container, dtype }: TypeInfo, context: InferContext): Sequence {
+  if (container?.kind === "optional") return sequenceOf(container.item.container);
+  return container?.kind === "sequence" ? container : context.fail("OF3018", `needs a sequence, got ${container ? `a ${formatContainer(container)}` : `a ${dtype} tensor`}`);
+}
+/** The items once `added` is among them. */
+function itemWith(own: Sequence, added: TypeInfo, context: InferContext): ItemType {
+  const item = own.length === 0 && own.item.dtype === added.dtype ? itemOf(added) : joinItems(own.item, itemOf(added));
+  return item ?? context.fail("OF3015", `a ${formatContainer(own)} cannot hold a ${added.container ? formatContainer(added.container) : `${added.dtype} tensor`}`);
+}
+function nonEmpty(own: Sequence, context: InferContext): Sequence {
+  return own.length === 0 ? context.fail("OF3012", "the sequence is empty") : own;
 }
 
 export const SequenceConstruct = defineOp({
-  ...common, type: "SequenceConstruct", inputs: { inputs: "variadic" }, attributes: {},
+  ...changes, type: "SequenceConstruct", inputs: { inputs: "variadic" }, attributes: {},
   infer({ inputs }, _, context) {
     const first = inputs[0] ?? context.fail("OF3001", "needs at least one tensor");
-    const shape = inputs.reduce((own, t) => tensorShape({ dtype: first.dtype, shape: [1, ...own] }, t, context), first.shape);
-    return [{ dtype: first.dtype, shape: [inputs.length, ...shape] }];
+    const item = inputs.reduce((own, t) => itemWith({ kind: "sequence", item: own }, t, context), itemOf(first));
+    return [sequence(item, inputs.length)];
   },
-  evaluate: evaluate.SequenceConstruct,
+  evaluateData: evaluate.SequenceConstruct,
 });
 
 export const SequenceEmpty = defineOp({
-  ...common, type: "SequenceEmpty", inputs: {}, attributes: { dtype: int(1) },
-  infer: (_, { dtype }, context) => [{ dtype: dtypeFromOnnx(dtype) ?? context.fail("OF3012", `type ${dtype} is not supported`), shape: [0] }],
-  evaluate: evaluate.SequenceEmpty,
+  ...changes, type: "SequenceEmpty", inputs: {}, attributes: { dtype: int(1) },
+  infer: (_, { dtype }, context) => [sequence({ dtype: dtypeFromOnnx(dtype) ?? context.fail("OF3012", `type ${dtype} is not supported`) }, 0)],
+  evaluateData: evaluate.SequenceEmpty,
 });
 
 export const SequenceInsert = defineOp({
-  ...common, type: "SequenceInsert", inputs: { input_sequence: "required", tensor: "required", position: "optional" }, attributes: {},
-  infer: ({ input_sequence, tensor }, _, context) =>
-    [{ dtype: tensor.dtype, shape: [dimAdd(input_sequence.shape[0] ?? 0, 1), ...tensorShape(input_sequence, tensor, context)] }],
-  evaluate: evaluate.SequenceInsert,
+  ...changes, type: "SequenceInsert", inputs: { input_sequence: "required", tensor: "required", position: "optional" }, attributes: {},
+  infer({ input_sequence, tensor }, _, context) {
+    const own = sequenceIn(input_sequence, context);
+    return [sequence(itemWith(own, tensor, context), own.length === undefined ? undefined : dimAdd(own.length, 1))];
+  },
+  evaluateData: evaluate.SequenceInsert,
 });
 
 export const SequenceErase = defineOp({
-  ...common, type: "SequenceErase", inputs: { input_sequence: "required", position: "optional" }, attributes: {},
+  ...changes, type: "SequenceErase", inputs: { input_sequence: "required", position: "optional" }, attributes: {},
   infer({ input_sequence }, _, context) {
-    const [count = 0, ...shape] = input_sequence.shape;
-    if (dimEqual(count, 0)) context.fail("OF3012", "the sequence is empty");
-    return [{ dtype: input_sequence.dtype, shape: [dimSub(count, 1), ...shape] }];
+    const own = nonEmpty(sequenceIn(input_sequence, context), context);
+    return [sequence(own.item, own.length === undefined ? undefined : dimSub(own.length, 1))];
   },
-  evaluate: evaluate.SequenceErase,
+  evaluateData: evaluate.SequenceErase,
 });
 
 export const SequenceAt = defineOp({
-  ...common, type: "SequenceAt", inputs: { input_sequence: "required", position: "required" }, attributes: {},
-  infer({ input_sequence }, _, context) {
-    if (isUntyped(input_sequence)) context.fail("OF3012", "the sequence is empty");
-    return [{ dtype: input_sequence.dtype, shape: input_sequence.shape.slice(1) }];
-  },
-  evaluate: evaluate.SequenceAt,
+  ...changes, type: "SequenceAt", inputs: { input_sequence: "required", position: "required" }, attributes: {},
+  infer: ({ input_sequence }, _, context) => [itemType(nonEmpty(sequenceIn(input_sequence, context), context).item, "item", context)],
+  evaluateData: evaluate.SequenceAt,
 });
 
 export const SequenceLength = defineOp({
-  ...common, type: "SequenceLength", inputs: { input_sequence: "required" }, attributes: {},
-  infer: ({ input_sequence }) => [{ dtype: "int64", shape: [], elements: [input_sequence.shape[0] ?? 0] }],
-  evaluate: evaluate.SequenceLength,
+  ...reads, type: "SequenceLength", inputs: { input_sequence: "required" }, attributes: {},
+  infer({ input_sequence }, _, context) {
+    const { length } = sequenceIn(input_sequence, context);
+    return [{ dtype: "int64", shape: [], ...(length === undefined ? {} : { elements: [length] }) }];
+  },
+  evaluateData: evaluate.SequenceLength,
 });
 
 export const ConcatFromSequence = defineOp({
-  ...common, type: "ConcatFromSequence", inputs: { input_sequence: "required" }, attributes: { axis: required("int"), new_axis: int(0) },
+  ...reads, type: "ConcatFromSequence", inputs: { input_sequence: "required" }, attributes: { axis: required("int"), new_axis: int(0) },
   infer({ input_sequence }, { axis: given, new_axis }, context) {
-    if (isUntyped(input_sequence)) context.fail("OF3012", "the sequence is empty");
-    const [count = 0, ...shape] = input_sequence.shape;
-    const axis = axisWithin(given, shape.length + (new_axis ? 1 : 0), context);
-    const joined = new_axis ? [count] : [dimMul(count, shape[axis] ?? 1)];
-    return [{ dtype: input_sequence.dtype, shape: [...shape.slice(0, axis), ...joined, ...shape.slice(new_axis ? axis : axis + 1)] }];
+    const { item, length } = nonEmpty(sequenceIn(input_sequence, context), context);
+    const sizes = item.shape ?? context.fail("OF3014", "the rank of the sequence's tensors is not known", "declare their shape in the model's input type");
+    const axis = axisWithin(given, sizes.length + (new_axis ? 1 : 0), context);
+    const own = sizes[axis];
+    const joined = new_axis ? length : own === null || own === undefined || length === undefined ? undefined : dimMul(length, own);
+    const known = sizes.map((d, i) => (d === null && (new_axis || i !== axis) ? context.fresh(`item_${i}`) : d ?? 0));
+    return [{ dtype: item.dtype, shape: [...known.slice(0, axis), joined ?? context.fresh("joined"), ...known.slice(new_axis ? axis : axis + 1)] }];
   },
-  evaluate: evaluate.ConcatFromSequence,
+  evaluateData: evaluate.ConcatFromSequence,
+});
+
+export const SplitToSequence = defineOp({
+  ...reads, type: "SplitToSequence", since: 24, inputs: { input: "required", split: "optional" }, attributes: { axis: int(0), keepdims: int(1) },
+  infer({ input, split }, { axis: given, keepdims }, context) {
+    const axis = axisWithin(given, input.shape.length, context), size = input.shape[axis] ?? 1;
+    if (!split) return [sequence({ dtype: input.dtype, shape: keepdims === 0 ? input.shape.toSpliced(axis, 1) : input.shape.with(axis, 1) }, size)];
+    if (split.shape.length > 1) context.fail("OF3010", `the sizes of parts are a scalar or a list, got rank ${split.shape.length}`);
+    const parts = elementsOf(split), [first] = parts ?? [];
+    const scalar = split.shape.length === 0;
+    const even = first !== undefined && (scalar ? !isSymbolic(size) && !isSymbolic(first) && first > 0 && size % first === 0 : parts?.every((p) => dimEqual(p, first)) === true);
+    const length = !scalar ? split.shape[0] : first === undefined || isSymbolic(first) || first <= 0 ? undefined : dimCeilDiv(size, first);
+    return [sequence({ dtype: input.dtype, shape: (input.shape as readonly (Dim | null)[]).with(axis, even ? first : null) }, length)];
+  },
+  evaluateData: evaluate.SplitToSequence,
 });

@@ -5,7 +5,7 @@
  */
 import { bytesOf, sameTensor, type Tensor } from "../core/tensor.ts";
 import { Graph, subgraphs, type Node, type Value } from "../graph/graph.ts";
-import type { AttributeValue } from "../graph/op.ts";
+import { isTypeAttribute, type AttributeValue } from "../graph/op.ts";
 import { Identity } from "../ops/index.ts";
 import { isConstant } from "../rewrite/match.ts";
 import type { Ledger } from "./ledger.ts";
@@ -69,6 +69,7 @@ const attributesKey = (node: Node): string =>
 
 function attributeKey(a: AttributeValue | undefined): string {
   if (typeof a === "object" && "dims" in a) return constantKey(a) + (a.dtype === "string" ? JSON.stringify(a.data) : String(bytesOf(a)));
+  if (isTypeAttribute(a)) return JSON.stringify(a);
   if (typeof a === "object" && !(a instanceof Graph)) return `[${a.map(scalarKey).join()}]`;
   return a instanceof Graph || a === undefined ? "" : scalarKey(a);
 }

@@ -2,6 +2,7 @@
  * Elimination: nodes that do nothing go, chains of views become one, and all spellings of a reshape become Reshape.
  * Exact: every result keeps its bits. A graph output keeps its name.
  */
+import { sameContainer } from "../core/container.ts";
 import { dimEqual, shapeEqual, symbolsOf, type Dim } from "../core/dim.ts";
 import { bitsOf, dtypes, isFloat, isInteger, type DType } from "../core/dtype.ts";
 import { toNumbers } from "../core/tensor.ts";
@@ -11,7 +12,7 @@ import type { OpDef, TypeInfo } from "../graph/op.ts";
 import { elementsOf } from "../ops/element-values.ts";
 import { dropsNothing } from "../ops/identity.ts";
 import {
-  Abs, Add, Cast, CastLike, Ceil, Concat, Div, Dropout, Expand, Flatten, Floor, Identity, KnownElements, Max, Mean, Min, Mul, Neg, Not, Pad, Pow,
+  Abs, Add, Cast, CastLike, Ceil, Concat, Div, Dropout, Expand, Flatten, Floor, Identity, KnownElements, Max, Mean, Min, Mul, Neg, Not, OptionalGetElement, Pad, Pow,
   Relu, Reshape, Resize, Round, Sign, Slice, Split, Squeeze, Sub, Sum, Tile, Transpose, Unsqueeze, Where,
 } from "../ops/index.ts";
 import { isConstant } from "../rewrite/match.ts";
@@ -52,7 +53,8 @@ function dropNode(node: Node, ledger: Ledger): boolean {
   const same = sameAs.get(node.op)?.(node);
   const out = node.outputs[0];
   if (!same || !out) return false;
-  if (same.type.dtype !== out.type.dtype || !shapeEqual(same.type.shape, out.type.shape)) return false;
+  const alike = same.type.container && out.type.container ? sameContainer(same.type.container, out.type.container) : !same.type.container && !out.type.container;
+  if (!alike || same.type.dtype !== out.type.dtype || !shapeEqual(same.type.shape, out.type.shape)) return false;
   const saved = replaceOutput(node, same);
   if (saved === undefined || saved < 0) return false;
   ledger.record("eliminated", node.op.type, saved);
@@ -83,7 +85,7 @@ const isSubtractiveZero = (x: number, dtype: DType): boolean => x === 0 && (isIn
 
 /** Shapes are compared by the caller. */
 const sameAs: ReadonlyMap<OpDef, SameAs> = new Map<OpDef, SameAs>([
-  [Identity, first],
+  [Identity, first], [OptionalGetElement, first],
   [Dropout, (node) => (onlyFirstUsed(node) && dropsNothing(typeOf(node.inputs[1]), typeOf(node.inputs[2])) ? node.inputs[0] : undefined)],
   [Cast, first],
   [CastLike, first],

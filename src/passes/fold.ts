@@ -7,6 +7,8 @@ import { isStatic, symbolsOf, type Dim } from "../core/dim.ts";
 import { isInteger, type DType } from "../core/dtype.ts";
 import { byteLength, fromNumbers, sizeOf, type Tensor } from "../core/tensor.ts";
 import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
+import { asTensor } from "../core/datum.ts";
+import { evaluationOf } from "../graph/op.ts";
 import type { EvaluateAttribute } from "../core/evaluate.ts";
 import { Identity, KnownElements } from "../ops/index.ts";
 import { knownElements } from "../ops/known-elements.ts";
@@ -61,8 +63,8 @@ function foldNode(node: Node, ledger: Ledger, options: FoldOptions, symbols: Rea
 }
 
 /** The outputs of a node whose inputs are all constants; undefined where they are not, or too large. */
-function evaluated(node: Node, maxBytes: number): readonly Tensor[] | undefined {
-  const { evaluate } = node.op;
+function evaluated(node: Node, maxBytes: number): readonly (Tensor | undefined)[] | undefined {
+  const evaluate = evaluationOf(node.op);
   if (!evaluate || subgraphs(node).length || node.inputs.length === 0 || !node.inputs.every((v) => v === undefined || isConstant(v))) return undefined;
   const inputs = node.inputs.map((v) => v?.constant);
   const given = inputs.reduce((n, t) => n + (t ? byteLength(t) : 0), 0);
@@ -70,7 +72,8 @@ function evaluated(node: Node, maxBytes: number): readonly Tensor[] | undefined 
     if (!isStatic(v.type.shape)) continue;
     if (byteLength({ dtype: v.type.dtype, dims: v.type.shape, data: [] }) > Math.max(maxBytes, given)) return undefined;
   }
-  return evaluate(inputs, node.attributes as Readonly<Record<string, EvaluateAttribute | undefined>>, { outputCount: node.outputs.length });
+  const results = evaluate(inputs, node.attributes as Readonly<Record<string, EvaluateAttribute | undefined>>, { outputCount: node.outputs.length });
+  return node.outputs.map(({ type }, i) => { const result = results[i]; return type.container || result === undefined ? undefined : asTensor(result); });
 }
 
 /** A computed value that inference knows in full. */

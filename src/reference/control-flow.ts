@@ -1,5 +1,6 @@
 /** If, Loop and Scan, as the ONNX specification words them. */
 import { invariant, present } from "../core/assert.ts";
+import { asTensor, type Datum } from "../core/datum.ts";
 import { zeros, rowMajorStrides, sizeOf, tensor, type Tensor } from "../core/tensor.ts";
 import type { TensorData } from "../core/dtype.ts";
 import type { Dim } from "../core/dim.ts";
@@ -7,27 +8,27 @@ import { Graph, type Node, type Value } from "../graph/graph.ts";
 import { atAxis } from "../ops/scan.ts";
 
 /** Runs a subgraph on its inputs, with the values around it as they are. */
-export type RunGraph = (graph: Graph, inputs: readonly Tensor[]) => Tensor[];
+export type RunGraph = (graph: Graph, inputs: readonly Datum[]) => Datum[];
 /** A size, where it is known outside the body. */
 export type KnownSize = (d: Dim) => number | undefined;
-type Inputs = readonly (Tensor | undefined)[];
+type Inputs = readonly (Datum | undefined)[];
 
-export function runIf(node: Node, [condition]: Inputs, run: RunGraph): Tensor[] {
+export function runIf(node: Node, [condition]: Inputs, run: RunGraph): Datum[] {
   const taken = truth(present(condition, "the condition"));
   return run(graphOf(node, taken ? "then_branch" : "else_branch"), []);
 }
 
-export function runLoop(node: Node, [limit, condition, ...initial]: Inputs, run: RunGraph, known: KnownSize): Tensor[] {
+export function runLoop(node: Node, [limit, condition, ...initial]: Inputs, run: RunGraph, known: KnownSize): Datum[] {
   const body = graphOf(node, "body");
-  const trips = limit ? Number(limit.data[0]) : Infinity;
-  let carried = initial.map((t) => present(t, "a carried value"));
+  const trips = limit ? Number(asTensor(limit).data[0]) : Infinity;
+  let carried = initial.map((d) => there(d, "a carried value"));
   let going = condition ? truth(condition) : true;
   const stacked = body.outputs.slice(1 + carried.length).map((): Tensor[] => []);
   for (let i = 0; i < trips && going; i++) {
     const [next, ...rest] = run(body, [tensor("int64", [], BigInt64Array.of(BigInt(i))), tensor("bool", [], Uint8Array.of(1)), ...carried]);
     going = truth(present(next, "the next condition"));
     carried = rest.slice(0, carried.length);
-    stacked.forEach((slices, s) => slices.push(present(rest[carried.length + s], "a stacked slice")));
+    stacked.forEach((slices, s) => slices.push(asTensor(there(rest[carried.length + s], "a stacked slice"))));
   }
   return [...carried, ...stacked.map((slices, s) => stack(slices, 0, present(body.outputs[1 + carried.length + s], "a body result"), known))];
 }
@@ -35,7 +36,7 @@ export function runLoop(node: Node, [limit, condition, ...initial]: Inputs, run:
 export function runScan(node: Node, inputs: Inputs, run: RunGraph, known: KnownSize): Tensor[] {
   const body = graphOf(node, "body");
   const count = Number(node.attributes["num_scan_inputs"]);
-  const all = inputs.map((t) => present(t, "an input of Scan"));
+  const all = inputs.map((t) => asTensor(there(t, "an input of Scan")));
   let states = all.slice(0, all.length - count);
   const scanned = all.slice(states.length);
   const inputAxes = scanned.map((t, i) => atAxis(listed(node, "scan_input_axes", i), t.dims.length));
@@ -44,9 +45,9 @@ export function runScan(node: Node, inputs: Inputs, run: RunGraph, known: KnownS
   for (let step = 0; step < length; step++) {
     const slices = scanned.map((t, i) => sliceAt(t, inputAxes[i] ?? 0, listed(node, "scan_input_directions", i) === 1 ? length - 1 - step : step));
     const results = run(body, [...states, ...slices]);
-    states = results.slice(0, states.length);
+    states = results.slice(0, states.length).map((d) => asTensor(d));
     stacked.forEach((list, i) => {
-      const slice = present(results[states.length + i], "a stacked slice");
+      const slice = asTensor(there(results[states.length + i], "a stacked slice"));
       if (listed(node, "scan_output_directions", i) === 1) list.unshift(slice); else list.push(slice);
     });
   }
@@ -59,7 +60,13 @@ function graphOf(node: Node, name: string): Graph {
   return graph;
 }
 
-const truth = (t: Tensor): boolean => t.data[0] !== 0;
+const truth = (d: Datum): boolean => asTensor(d, "a condition").data[0] !== 0;
+
+/** The value; null is one, undefined none. */
+function there(d: Datum | undefined, what: string): Datum {
+  invariant(d !== undefined, `${what} is missing`);
+  return d;
+}
 
 /** Element `i` of an optional list attribute; 0 where there is none. */
 function listed(node: Node, name: string, i: number): number {

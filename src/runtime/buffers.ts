@@ -1,6 +1,8 @@
 /** Reading and writing tensors of a running program: row-major outside, laid out as the manifest says inside. */
 import type { BufferJson } from "../artifact/manifest.ts";
-import { present } from "../core/assert.ts";
+import { invariant, present } from "../core/assert.ts";
+import { isHeld } from "../core/container.ts";
+import { asTensor, type Datum } from "../core/datum.ts";
 import { allocate, byteSize, viewBytes, type TypedArray } from "../core/dtype.ts";
 import { rowMajorStrides, sizeOf, type Tensor } from "../core/tensor.ts";
 import type { Arena } from "./arena.ts";
@@ -10,10 +12,13 @@ export class Buffers {
   readonly #buffers: readonly BufferJson[];
   readonly #arena: Arena;
   readonly #heap: Heap;
-  /** String tensors, which have no place in memory. */
-  readonly #strings = new Map<number, Tensor>();
+  /** What has no place in memory: strings, sequences, optionals and maps. */
+  readonly #held = new Map<number, Datum>();
+  /** Held constants, which outlive a run. */
+  readonly #constants: ReadonlyMap<number, Datum>;
 
-  constructor(buffers: readonly BufferJson[], arena: Arena, heap: Heap) {
+  constructor(buffers: readonly BufferJson[], arena: Arena, heap: Heap, constants: ReadonlyMap<number, Datum> = new Map()) {
+    this.#constants = constants;
     this.#buffers = buffers;
     this.#arena = arena;
     this.#heap = heap;
@@ -22,16 +27,32 @@ export class Buffers {
   of(index: number): BufferJson { return present(this.#buffers[index], "buffer"); }
   dims(index: number): number[] { return this.#arena.sizes(this.of(index).dims); }
 
-  /** Byte address of the first element; the buffer is not a string's. */
+  /** Byte address of the first element of a buffer that is not held. */
   address(index: number): number {
     const b = this.of(index);
     return this.#arena.address(present(b.at, b.name)) + (b.offset === undefined ? 0 : this.#arena.size(b.offset) * byteSize(b.dtype));
   }
 
+  /** The value, whatever it is; a tensor's elements are a copy. */
+  readDatum(index: number): Datum {
+    const buffer = this.of(index);
+    if (!isHeld(buffer)) return this.read(index);
+    const value = this.#held.has(index) ? this.#held.get(index) : this.#constants.get(index);
+    invariant(value !== undefined, `${buffer.name} has no value`);
+    return value;
+  }
+  writeDatum(index: number, value: Datum): void {
+    const buffer = this.of(index);
+    if (isHeld(buffer)) this.#held.set(index, value);
+    else this.write(index, asTensor(value, buffer.name));
+  }
+  /** Forgets what is held but constants. */
+  release(): void { this.#held.clear(); }
+
   /** A copy of the elements. */
   read(index: number): Tensor {
-    const { dtype } = this.of(index);
-    if (dtype === "string") return present(this.#strings.get(index), "strings");
+    const buffer = this.of(index), { dtype } = buffer;
+    if (isHeld(buffer)) return asTensor(this.readDatum(index), buffer.name);
     const dims = this.dims(index);
     if (!this.#strides(index, dims)) {
       const base = this.address(index);
@@ -53,8 +74,8 @@ export class Buffers {
   }
 
   write(index: number, t: Tensor): void {
-    const { dtype } = this.of(index);
-    if (dtype === "string") { this.#strings.set(index, t); return; }
+    const buffer = this.of(index), { dtype } = buffer;
+    if (isHeld(buffer)) { this.#held.set(index, t); return; }
     const data = t.data as TypedArray;
     const source = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     const { bytes } = this.#heap;
@@ -73,7 +94,7 @@ export class Buffers {
     else bytes.copyWithin(this.address(index), address, address + length);
   }
 
-  copy(from: number, to: number): void { this.write(to, this.read(from)); }
+  copy(from: number, to: number): void { this.writeDatum(to, this.readDatum(from)); }
 
   /** Strides that are not row-major; undefined where the elements are one row-major run. */
   #strides(index: number, dims: readonly number[]): readonly number[] | undefined {

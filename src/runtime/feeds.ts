@@ -1,14 +1,17 @@
 /** What is fed to a run: checked against the declared inputs, and the symbols it binds. */
 import { evaluateDimJson, formatDimJson, type DimJson } from "../core/dim-json.ts";
 import type { CheckJson, InputJson } from "../artifact/manifest.ts";
+import { formatContainer } from "../core/container.ts";
+import type { Datum } from "../core/datum.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import type { TensorData } from "../core/dtype.ts";
-import { elementsOf, Tensor, type Resident, type TensorLike } from "./tensor.ts";
+import { elementsOf, Tensor, type Resident } from "./tensor.ts";
+import { containerFed, isTensorLike, listedStrings, type Feed } from "./run-values.ts";
 
 /** Compiled code counts in 32 bits. */
 const largestSize = 2 ** 31 - 1;
 
-export type Feeds = Readonly<Record<string, TensorLike>>;
+export type Feeds = Readonly<Record<string, Feed>>;
 
 /** An input as fed: elements in the dtype's storage, or where they lie in this session's memory. */
 export interface Fed {
@@ -18,6 +21,8 @@ export interface Fed {
 
 export interface BoundFeeds {
   readonly fed: ReadonlyMap<string, Fed>;
+  /** Sequences, optionals and maps. */
+  readonly held: ReadonlyMap<string, Datum>;
   /** Values of the symbols in the inputs' sizes. */
   readonly symbols: Map<string, number>;
 }
@@ -34,14 +39,21 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
     fail("OF7002", `there is no input '${name}'`, { hint: near === undefined ? `the inputs are ${inputs.map((i) => `'${i.name}'`).join(", ")}` : `did you mean '${near}'?` });
   }
   const fed = new Map<string, Fed>();
+  const held = new Map<string, Datum>();
   const symbols = new Map<string, number>();
   const boundBy = new Map<string, string>();
   const later: (() => void)[] = [];
   for (const input of inputs) {
     const feed = Object.hasOwn(feeds, input.name) ? feeds[input.name] : undefined;
-    if (feed) fed.set(input.name, accept(input, feed, owner));
+    if (input.container) {
+      if (feed === undefined && input.container.kind !== "optional") fail("OF7001", `input '${input.name}' is not fed`, { hint: `it takes a ${formatContainer(input.container)}` });
+      held.set(input.name, containerFed(input.name, input.container, feed ?? null));
+      continue;
+    }
+    const given = feed === undefined || feed === null ? undefined : accept(input, feed, owner);
+    if (given) fed.set(input.name, given);
     else if (!input.default) fail("OF7001", `input '${input.name}' is not fed`, { hint: `it takes ${input.dtype} of ${formatShape(input.dims)}` });
-    const dims = feed ? feed.dims : (input.default?.dims ?? []);
+    const dims = given?.dims ?? input.default?.dims ?? [];
     if (dims.length !== input.dims.length) wrongShape(input, dims, "");
     input.dims.forEach((declared, axis) => {
       const actual = dims[axis] ?? 0;
@@ -57,7 +69,7 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
   }
   later.forEach((check) => check());
   checkSizes(checks, symbols);
-  return { fed, symbols };
+  return { fed, held, symbols };
 }
 
 /** Sizes that operators need to agree. */
@@ -69,10 +81,9 @@ function checkSizes(checks: readonly CheckJson[], symbols: ReadonlyMap<string, n
   }
 }
 
-function accept(input: InputJson, feed: TensorLike, owner: object): Fed {
-  if (typeof feed !== "object" || feed === null || !Array.isArray(feed.dims) || typeof feed.type !== "string") {
-    fail("OF7003", `what is fed to '${input.name}' is not a tensor`, { hint: "feed new Tensor(type, data, dims)" });
-  }
+function accept(input: InputJson, value: Feed, owner: object): Fed {
+  const feed = input.dtype === "string" ? (listedStrings(value) ?? value) : value;
+  if (!isTensorLike(feed)) return fail("OF7003", `what is fed to '${input.name}' is not a tensor`, { hint: "feed new Tensor(type, data, dims)" });
   if (feed.type !== input.dtype) fail("OF7003", `input '${input.name}' takes ${input.dtype}, not ${feed.type}`);
   const dims = [...feed.dims];
   if (dims.some((d) => d > largestSize)) fail("OF7004", `what is fed to '${input.name}' has dims [${dims.join(", ")}]; sizes are at most ${largestSize}`);

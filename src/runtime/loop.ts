@@ -8,7 +8,7 @@ import { present } from "../core/assert.ts";
 import { fail } from "../core/diagnostic.ts";
 import { evaluateDimJson, type DimJson } from "../core/dim-json.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
-import { bytesOf, sizeOf, type Tensor } from "../core/tensor.ts";
+import { bytesOf, sizeOf, stringsOf, type Tensor } from "../core/tensor.ts";
 import type { Run } from "./steps.ts";
 import { readScalar, receive, type Machine } from "./values.ts";
 
@@ -20,7 +20,7 @@ export function loop(step: LoopJson, body: Run, machine: Machine): Run {
   const holds = (condition: number | null): boolean => condition === null || readScalar(buffers, condition) !== 0;
   return (observer) => {
     const trips = count === null ? Infinity : typeof count === "number" ? readScalar(buffers, count) : arena.size(count.size);
-    let carried = carry.map(([initial]) => buffers.read(initial));
+    let carried = carry.map(([initial]) => buffers.readDatum(initial));
     const stacked = stack.map(() => new Slices());
     const around = arena.mark();
     for (let i = 0, going = holds(step.condition); going && i < trips; i++) {
@@ -28,7 +28,7 @@ export function loop(step: LoopJson, body: Run, machine: Machine): Run {
       receive(inputs, carried, machine, "a loop");
       body(observer);
       going = holds(next);
-      carried = carry.map(([, , result]) => buffers.read(result));
+      carried = carry.map(([, , result]) => buffers.readDatum(result));
       stack.forEach(([from], n) => stacked[n]?.add(buffers.read(from)));
       arena.rewind(around);
     }
@@ -43,11 +43,14 @@ class Slices {
   #count = 0;
   #length = 0;
   #bytes = new Uint8Array(0);
+  readonly #strings: string[] = [];
 
   add(t: Tensor): void {
     this.#dims ??= t.dims;
     if (t.dims.some((d, axis) => d !== this.#dims?.[axis]))
       fail("OF7016", `a loop stacks a result of [${t.dims.join(", ")}] on others of [${this.#dims.join(", ")}]`, { hint: "every iteration must give a slice of the same shape" });
+    this.#count++;
+    if (t.dtype === "string") { this.#strings.push(...stringsOf(t)); return; }
     const bytes = bytesOf(t);
     if (this.#length + bytes.length > this.#bytes.length) {
       const larger = new Uint8Array(Math.max(this.#length + bytes.length, 2 * this.#bytes.length));
@@ -56,12 +59,12 @@ class Slices {
     }
     this.#bytes.set(bytes, this.#length);
     this.#length += bytes.length;
-    this.#count++;
   }
 
   /** All slices along a new first axis. Where there are none, sizes that `symbols` do not tell are 0. */
   joined(dtype: DType, declared: readonly DimJson[], symbols: ReadonlyMap<string, number>): Tensor {
     const dims = [this.#count, ...(this.#dims ?? declared.slice(1).map((d) => evaluateDimJson(d, symbols) ?? 0))];
+    if (dtype === "string") return { dtype, dims, data: this.#strings };
     return { dtype, dims, data: viewBytes(dtype, this.#bytes.slice(0, sizeOf(dims) * byteSize(dtype))) };
   }
 }

@@ -2,6 +2,7 @@
 import type { Artifact } from "../artifact/artifact.ts";
 import { formatDimJson, type DimJson } from "../core/dim-json.ts";
 import type { PortJson } from "../artifact/manifest.ts";
+import { isHeld, type Container } from "../core/container.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
@@ -13,6 +14,7 @@ import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
 import { Heap } from "./heap.ts";
 import { prepareSteps, type StepObserver } from "./steps.ts";
 import { Tensor, type Resident } from "./tensor.ts";
+import { resultOf, type RunValue } from "./run-values.ts";
 import { readData, Weights } from "./weights.ts";
 
 export interface SessionOptions {
@@ -30,7 +32,13 @@ export interface RunOptions {
 }
 
 /** An input or output: sizes are numbers, or text where they depend on what is fed. */
-export interface Port { readonly name: string; readonly dtype: DType; readonly dims: readonly (number | string)[] }
+export interface Port {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly dims: readonly (number | string)[];
+  /** A sequence, an optional or a map; then `dtype` is that of the tensors in it. */
+  readonly container?: Container;
+}
 
 /** What a session runs on. */
 interface Machine {
@@ -42,7 +50,7 @@ interface Machine {
   readonly run: (observer: StepObserver | undefined) => void;
 }
 
-const port = (p: PortJson): Port => ({ name: p.name, dtype: p.dtype, dims: p.dims.map((d: DimJson) => (typeof d === "number" ? d : formatDimJson(d))) });
+const port = (p: PortJson): Port => ({ name: p.name, dtype: p.dtype, dims: p.dims.map((d: DimJson) => (typeof d === "number" ? d : formatDimJson(d))), ...(p.container ? { container: p.container } : {}) });
 
 export class Session {
   readonly inputs: readonly Port[];
@@ -67,7 +75,7 @@ export class Session {
     const instance = await instantiate(codeFor(artifact, options.engine));
     const heap = new Heap(instance.memory, manifest.memory.fixedEnd);
     const arena = new Arena(manifest.memory, heap);
-    const buffers = new Buffers(manifest.buffers, arena, heap);
+    const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, readData(h.data, artifact.weights)])));
     const weights = new Weights(manifest, artifact.weights, heap);
     weights.fill();
     const run = await prepareSteps(manifest, { arena, buffers, instance, weights: artifact.weights });
@@ -77,9 +85,12 @@ export class Session {
   /** Bytes of WebAssembly memory this session holds. */
   get memoryBytes(): number { return this.#machine?.heap.memory.buffer.byteLength ?? 0; }
 
-  /** Runs the program. Calls made while another runs wait for it. */
-  run(feeds: Feeds, options: RunOptions = {}): Promise<Record<string, Tensor>> {
-    const result = this.#last.then(() => this.#execute(feeds, options));
+  /**
+   * Runs the program. Calls made while another runs wait for it. Results are tensors, unless `outputs` says that one is a
+   * sequence (an array), an optional (null where it holds nothing) or a map (a Map); then name their types: `run<{ y: Tensor[] }>`.
+   */
+  run<R extends Readonly<Record<string, RunValue>> = Record<string, Tensor>>(feeds: Feeds, options: RunOptions = {}): Promise<R> {
+    const result = this.#last.then(() => this.#execute(feeds, options) as R);
     this.#last = result.catch(() => undefined);
     return result;
   }
@@ -87,16 +98,20 @@ export class Session {
   /** Lets go of the code and its memory. Kept results can no longer be read. */
   dispose(): void { this.#machine = undefined; }
 
-  #execute(feeds: Feeds, options: RunOptions): Record<string, Tensor> {
+  #execute(feeds: Feeds, options: RunOptions): Record<string, RunValue> {
     const machine = this.#machine ?? fail("OF7008", "this session has been disposed");
     const { manifest } = machine.artifact;
     const wanted = this.#wanted(options);
     const bound = bindFeeds(manifest.inputs, feeds, this, manifest.checks);
     machine.arena.begin(bound.symbols);
     machine.weights.override((name) => { const f = bound.fed.get(name); return f && this.#elements(name, f); });
-    writeInputs(machine, bound);
-    runSteps(machine, options.onStep);
-    return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));
+    try {
+      writeInputs(machine, bound);
+      runSteps(machine, options.onStep);
+      return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));
+    } finally {
+      machine.buffers.release();
+    }
   }
 
   #wanted(options: RunOptions): ReadonlySet<string> {
@@ -114,8 +129,9 @@ export class Session {
     return { dtype, dims: f.dims, data: isResident(f.data) ? f.data.read() : f.data };
   }
 
-  #result({ buffers, heap }: Machine, p: PortJson, keep: boolean): Tensor {
-    if (!keep || p.dtype === "string") return Tensor.of(buffers.read(p.buffer));
+  /** What is held has no memory to stay in, and is given as it is. */
+  #result({ buffers, heap }: Machine, p: PortJson, keep: boolean): RunValue {
+    if (!keep || isHeld(p)) return resultOf(buffers.readDatum(p.buffer));
     const dims = buffers.dims(p.buffer);
     const bytes = sizeOf(dims) * byteSize(p.dtype);
     const address = heap.allocate(bytes);
@@ -139,9 +155,11 @@ export class Session {
 
 const isResident = (data: Fed["data"]): data is Resident => "owner" in data;
 
-function writeInputs(machine: Machine, { fed }: BoundFeeds): void {
+function writeInputs(machine: Machine, { fed, held }: BoundFeeds): void {
   const { artifact: { manifest, weights }, buffers } = machine;
   for (const input of manifest.inputs) {
+    const datum = held.get(input.name);
+    if (datum !== undefined) { buffers.writeDatum(input.buffer, datum); continue; }
     if (isWeight(machine, input.buffer)) continue;
     const given = fed.get(input.name);
     if (!given) { if (input.default) buffers.write(input.buffer, readData(input.default, weights)); }

@@ -1,7 +1,7 @@
 /** Walks a program's steps: compiled segments, host operators, branches and loops. */
 import type { AttributeValueJson, Manifest, StepJson } from "../artifact/manifest.ts";
 import { fail } from "../core/diagnostic.ts";
-import type { Evaluate, EvaluateAttribute, EvaluateAttributes } from "../core/evaluate.ts";
+import type { EvaluateAttribute, EvaluateAttributes, EvaluateData } from "../core/evaluate.ts";
 import { hostOperators } from "./host-operators.ts";
 import { loop } from "./loop.ts";
 import { readScalar, receive, type Machine } from "./values.ts";
@@ -43,7 +43,7 @@ async function prepare(step: StepJson, machine: Machine): Promise<Run> {
   }
   if ("move" in step) {
     return () => {
-      const values = step.move.map(([from]) => buffers.read(from));
+      const values = step.move.map(([from]) => buffers.readDatum(from));
       receive(step.move.map(([, to]) => to), values, machine, "a branch");
     };
   }
@@ -58,11 +58,12 @@ function timed(observer: StepObserver, label: string, kind: "segment" | "host", 
 
 async function prepareHost(step: Extract<StepJson, { host: string }>, machine: Machine): Promise<() => void> {
   const find = hostOperators[`${step.domain}:${step.host}`] ?? fail("OF6005", `the artifact needs the host operator ${step.host}, which this runtime does not have`, { hint: "use the onnxfuse version that compiled it, or a newer one" });
-  const evaluate: Evaluate = await find();
+  // What inference said holds: an operator on tensors is given tensors.
+  const evaluate = (await find()) as EvaluateData;
   const attributes: EvaluateAttributes = Object.fromEntries(Object.entries(step.attributes).map(([name, value]) => [name, attribute(value, machine.weights)]));
   const { buffers } = machine;
   return () => {
-    const inputs = step.inputs.map((i) => (i === null ? undefined : buffers.read(i)));
+    const inputs = step.inputs.map((i) => (i === null ? undefined : buffers.readDatum(i)));
     const results = evaluate(inputs, attributes, { outputCount: step.outputs.length });
     receive(step.outputs, results, machine, step.label);
   };

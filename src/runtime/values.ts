@@ -1,6 +1,7 @@
 /** Values that steps of a running program exchange: taking in results, whose sizes may only now be known. */
 import type { Instance } from "../backends/wasm/load.ts";
-import { present } from "../core/assert.ts";
+import { invariant } from "../core/assert.ts";
+import { asTensor, type Datum } from "../core/datum.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { DimJson } from "../core/dim-json.ts";
 import { numericData, type Tensor } from "../core/tensor.ts";
@@ -21,11 +22,17 @@ export const readScalar = (buffers: Buffers, index: number): number => Number(nu
  * Writes values to buffers: binds the sizes that they tell and places what depends on them before. Fails with OF7013
  * where a size that was known is another.
  */
-export function receive(targets: readonly (number | null)[], values: readonly Tensor[], { arena, buffers }: Machine, label: string): void {
+export function receive(targets: readonly (number | null)[], values: readonly Datum[], { arena, buffers }: Machine, label: string): void {
   const found = new Map<string, number>();
-  targets.forEach((target, n) => { if (target !== null) learn(buffers.of(target).dims, present(values[n], label), arena, found, label); });
+  targets.forEach((target, n) => { if (target !== null && !buffers.of(target).container) learn(buffers.of(target).dims, asTensor(valueAt(values, n, label)), arena, found, label); });
   arena.extend(found);
-  targets.forEach((target, n) => { if (target !== null) buffers.write(target, present(values[n], label)); });
+  targets.forEach((target, n) => { if (target !== null) buffers.writeDatum(target, valueAt(values, n, label)); });
+}
+
+function valueAt(values: readonly Datum[], n: number, label: string): Datum {
+  const value = values[n];
+  invariant(value !== undefined, `'${label}' has no result ${n}`);
+  return value;
 }
 
 /** Takes the sizes that a value tells, and checks those that were known. */

@@ -3,6 +3,7 @@ import type { DataJson, Manifest, WeightJson } from "../artifact/manifest.ts";
 import { present } from "../core/assert.ts";
 import { byteSize, viewBytes } from "../core/dtype.ts";
 import { isPacked, unpackElements } from "../core/packed.ts";
+import { decodeStrings } from "../core/string-bytes.ts";
 import { numericData, sizeOf, type Tensor } from "../core/tensor.ts";
 import { packTensor } from "../memory/pack.ts";
 import type { Heap } from "./heap.ts";
@@ -11,6 +12,7 @@ import type { Heap } from "./heap.ts";
 export function readData(d: DataJson, section: Uint8Array): Tensor {
   const stored = section.subarray(d.offset, d.offset + d.length);
   if (!d.fill && isPacked(d.dtype)) return { dtype: d.dtype, dims: d.dims, data: unpackElements(d.dtype, stored, sizeOf(d.dims)) };
+  if (d.dtype === "string") return { dtype: d.dtype, dims: d.dims, data: decodeStrings(stored, sizeOf(d.dims)) };
   if (!d.fill) return { dtype: d.dtype, dims: d.dims, data: viewBytes(d.dtype, stored) };
   const bytes = new Uint8Array(sizeOf(d.dims) * byteSize(d.dtype));
   repeat(bytes, stored);

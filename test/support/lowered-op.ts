@@ -3,11 +3,12 @@
  * same inputs, with sizes as numbers and as symbols.
  */
 import { invariant, present } from "../../src/core/assert.ts";
+import { asTensor } from "../../src/core/datum.ts";
 import { evaluateDim, symbol, type Dim } from "../../src/core/dim.ts";
 import { byteSize, isFloat, viewBytes } from "../../src/core/dtype.ts";
 import { bytesOf, rowMajorStrides, sizeOf, toBigInts, toNumbers, type Tensor } from "../../src/core/tensor.ts";
 import { completeAttributes, inferTypes } from "../../src/graph/infer-node.ts";
-import { named, type Attributes, type OpDef, type Operand, type TypeInfo } from "../../src/graph/op.ts";
+import { evaluationOf, named, type Attributes, type OpDef, type Operand, type TypeInfo } from "../../src/graph/op.ts";
 import { axisOf, constant, dimExpr, i32, load, type Axis, type Buffer } from "../../src/kernel/expr.ts";
 import { interpret, type BufferPlace } from "../../src/kernel/interpret.ts";
 import { loop, type Stmt } from "../../src/kernel/stmt.ts";
@@ -51,7 +52,7 @@ export function runOp({ op, inputs, attributes = {}, known = [], symbolic = [], 
   const place = { node: op.type };
   const complete = completeAttributes(op, attributes, place);
   const outputs = inferTypes(op, types, attributes, outputCount, { place, fresh: (hint) => { fresh.add(hint); return symbol(`?${hint}${fresh.size}`); } });
-  const evaluated = present(op.evaluate, `${op.type}.evaluate`)(inputs, complete as Parameters<NonNullable<OpDef["evaluate"]>>[1], { outputCount });
+  const evaluated = present(evaluationOf(op), `${op.type}.evaluate`)(inputs, complete as Parameters<NonNullable<OpDef["evaluate"]>>[1], { outputCount }).map((d) => asTensor(d));
   const binding = (s: string): number => sizes.get(s) ?? invariant(false, `size ${s}`) as never;
   checkInference(op, outputs, evaluated, binding);
   const context = { outputs };

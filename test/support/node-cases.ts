@@ -7,18 +7,19 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { isTensor, type Datum } from "../../src/core/datum.ts";
+import { ModelProtoSchema, type ValueInfoProto } from "../../src/onnx/schema/onnx_pb.ts";
 import type { Tensor } from "../../src/core/tensor.ts";
-import { ModelProtoSchema } from "../../src/onnx/schema/onnx_pb.ts";
 import { writeTensor } from "../../src/onnx/tensor-proto.ts";
-import { dataFolder, readTensorFile } from "./cases.ts";
+import { readItem } from "../../src/onnx/type-proto.ts";
+import { dataFolder } from "./cases.ts";
+import { readDatumFile } from "./datum-file.ts";
 
 export interface NodeCase {
   readonly name: string;
   readonly bytes: Uint8Array;
-  /** Whether all inputs and outputs are tensors; the data sets of others cannot be read. */
-  readonly tensorsOnly: boolean;
   /** Inputs and expected outputs by name, one pair for each data set. */
-  readonly dataSets: () => { readonly feeds: Record<string, Tensor>; readonly expected: Record<string, Tensor> }[];
+  readonly dataSets: () => { readonly feeds: Record<string, Datum>; readonly expected: Record<string, Datum> }[];
 }
 
 /** The unpacked cases, sorted by name; empty without test data. */
@@ -34,12 +35,15 @@ export function loadNodeCase(name: string, folder = nodeCasesFolder()): NodeCase
   const bytes = readFileSync(join(at, "model.onnx"));
   const { graph } = fromBinary(ModelProtoSchema, bytes);
   return {
-    name, bytes, tensorsOnly: [...(graph?.input ?? []), ...(graph?.output ?? [])].every((v) => v.type?.value.case === "tensorType"),
+    name, bytes,
     dataSets: () => {
-      const read = (set: string, kind: string, names: readonly string[]): Record<string, Tensor> =>
-        Object.fromEntries(names.flatMap((n, i): [string, Tensor][] => { const file = join(at, set, `${kind}_${i}.pb`); return n !== "" && existsSync(file) ? [[n, readTensorFile(file)]] : []; }));
+      const read = (set: string, kind: string, values: readonly ValueInfoProto[]): Record<string, Datum> =>
+        Object.fromEntries(values.flatMap(({ name: n, type }, i): [string, Datum][] => {
+          const file = join(at, set, `${kind}_${i}.pb`);
+          return n !== "" && type && existsSync(file) ? [[n, readDatumFile(file, readItem(type, { value: n }))]] : [];
+        }));
       return readdirSync(at).filter((f) => f.startsWith("test_data_set_")).sort().map((set) => ({
-        feeds: read(set, "input", (graph?.input ?? []).map((v) => v.name)), expected: read(set, "output", (graph?.output ?? []).map((v) => v.name)),
+        feeds: read(set, "input", graph?.input ?? []), expected: read(set, "output", graph?.output ?? []),
       }));
     },
   };
@@ -68,9 +72,9 @@ export function unpackedArchive(named: RegExp): string | undefined {
 }
 
 /** The model with its integer inputs fixed: some operators need theirs (axes, shapes, repeats) before running. */
-export function fixIntegers(bytes: Uint8Array, feeds: Record<string, Tensor>): { bytes: Uint8Array; feeds: Record<string, Tensor> } {
+export function fixIntegers(bytes: Uint8Array, feeds: Record<string, Datum>): { bytes: Uint8Array; feeds: Record<string, Datum> } {
   const model = fromBinary(ModelProtoSchema, bytes);
-  const fixed = Object.entries(feeds).filter(([, t]) => t.dtype === "int64");
+  const fixed = Object.entries(feeds).flatMap(([name, t]): [string, Tensor][] => (isTensor(t) && t.dtype === "int64" ? [[name, t]] : []));
   const { graph } = model;
   if (!graph) throw new Error("no graph");
   graph.initializer.push(...fixed.map(([name, t]) => writeTensor(t, name)));

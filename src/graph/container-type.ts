@@ -1,0 +1,31 @@
+/** Types of values that are containers, as inference makes them and takes them apart. */
+import { joinContainers, joinItems, leafDType, type Container, type ItemType } from "../core/container.ts";
+import type { InferContext, TypeInfo } from "./op.ts";
+
+/** The type of a value that is this container. */
+export const containerType = (container: Container): TypeInfo => ({ dtype: leafDType(container), shape: [], container });
+
+/** A value's type as that of an item of a container. */
+export const itemOf = ({ dtype, shape, container }: TypeInfo): ItemType => (container ? { dtype, container } : { dtype, shape });
+
+/** An item's type as that of a value; sizes that are not known become fresh symbols. Fails with OF3014 where the rank is not known. */
+export function itemType({ dtype, shape, container }: ItemType, hint: string, context: InferContext): TypeInfo {
+  if (container) return containerType(container);
+  const known = shape ?? context.fail("OF3014", `the rank of ${hint} is not known`, "declare the shape of the items in the model's input type, or give all of them one rank");
+  return { dtype, shape: known.map((d, axis) => d ?? context.fresh(`${hint}_${axis}`)) };
+}
+
+/** The type without what is known of its elements. */
+export const withoutElements = ({ dtype, shape, container }: TypeInfo): TypeInfo => ({ dtype, shape, ...(container ? { container } : {}) });
+
+/** What holds of a value that is of one type or the other, at least one of them a container; undefined where they do not fit. */
+export function joinHeldTypes(a: TypeInfo, b: TypeInfo): TypeInfo | undefined {
+  const joined = a.container && b.container ? joinContainers(a.container, b.container) : a.container?.kind === "optional" ? optionalOf(a.container, b) : b.container?.kind === "optional" ? optionalOf(b.container, a) : undefined;
+  return joined && containerType(joined);
+}
+
+/** An optional, or a tensor in its place. */
+function optionalOf(optional: Extract<Container, { kind: "optional" }>, tensor: TypeInfo): Container | undefined {
+  const item = joinItems(optional.item, itemOf(tensor));
+  return item && { kind: "optional", item };
+}
