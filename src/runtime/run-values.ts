@@ -1,6 +1,6 @@
 /** Values that are no plain tensors, as `run` takes and gives them: sequences are arrays, an optional that holds nothing is null, maps are Map. */
 import { formatContainer, containerMismatch, scalarTypeOf, type Container, type ItemType } from "../core/container.ts";
-import { isMap, isSequence, isTensor, type Datum, type DatumMap } from "../core/datum.ts";
+import { isMap, isSequence, type Datum, type DatumMap } from "../core/datum.ts";
 import { fail } from "../core/diagnostic.ts";
 import { elementsOf, Tensor, type TensorLike } from "./tensor.ts";
 
