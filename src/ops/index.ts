@@ -47,6 +47,7 @@ import { LabelEncoder, CategoryMapper } from "./ml-labels.ts";
 import { LinearRegressor, LinearClassifier, SVMRegressor, SVMClassifier, TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble } from "./ml-models.ts";
 import { NonMaxSuppression } from "./non-max-suppression.ts";
 import { Momentum, Adam, Adagrad } from "./optimizer.ts";
+import { Optional, OptionalHasElement, OptionalGetElement } from "./optional.ts";
 import { ArgMax, ArgMin, TopK, NonZero, Compress, Unique } from "./order.ts";
 import { Pad } from "./pad.ts";
 import { InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization } from "./plane-normalization.ts";
@@ -64,7 +65,7 @@ import { RoiAlign, MaxRoiPool } from "./roi.ts";
 import { RotaryEmbedding, MicrosoftRotaryEmbedding } from "./rotary-embedding.ts";
 import { Scan } from "./scan.ts";
 import { ScatterND, ScatterRows, ScatterElements, Scatter } from "./scatter.ts";
-import { SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence } from "./sequence.ts";
+import { SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, SplitToSequence } from "./sequence.ts";
 import { Shape, Size } from "./shape.ts";
 import { HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix } from "./signal.ts";
 import { Slice } from "./slice.ts";
@@ -74,7 +75,7 @@ import { Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asi
 import { MaxUnpool } from "./unpool.ts";
 import { Where } from "./where.ts";
 
-export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, AppendToCache, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, BitCast, Cast, CastLike, CausalConvWithState, MicrosoftCausalConvWithState, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DeformConv, DeformSample, DepthToSpace, SpaceToDepth, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, AffineGrid, GridSample, GroupQueryAttention, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, LinearAttention, MicrosoftLinearAttention, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MultiHeadAttention, MicrosoftAttention, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere, ArrayFeatureExtractor, Binarizer, Scaler, Imputer, FeatureVectorizer, OneHotEncoder, Normalizer, LabelEncoder, CategoryMapper, LinearRegressor, LinearClassifier, SVMRegressor, SVMClassifier, TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble, NonMaxSuppression, Momentum, Adam, Adagrad, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RoiAlign, MaxRoiPool, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterRows, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
+export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, AppendToCache, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, BitCast, Cast, CastLike, CausalConvWithState, MicrosoftCausalConvWithState, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DeformConv, DeformSample, DepthToSpace, SpaceToDepth, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, AffineGrid, GridSample, GroupQueryAttention, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, LinearAttention, MicrosoftLinearAttention, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MultiHeadAttention, MicrosoftAttention, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere, ArrayFeatureExtractor, Binarizer, Scaler, Imputer, FeatureVectorizer, OneHotEncoder, Normalizer, LabelEncoder, CategoryMapper, LinearRegressor, LinearClassifier, SVMRegressor, SVMClassifier, TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble, NonMaxSuppression, Momentum, Adam, Adagrad, Optional, OptionalHasElement, OptionalGetElement, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RoiAlign, MaxRoiPool, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterRows, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, SplitToSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
 
 export const operators: readonly OpDef[] = [
   Relu,
@@ -220,6 +221,9 @@ export const operators: readonly OpDef[] = [
   Momentum,
   Adam,
   Adagrad,
+  Optional,
+  OptionalHasElement,
+  OptionalGetElement,
   ArgMax,
   ArgMin,
   TopK,
@@ -284,6 +288,7 @@ export const operators: readonly OpDef[] = [
   SequenceAt,
   SequenceLength,
   ConcatFromSequence,
+  SplitToSequence,
   Shape,
   Size,
   HannWindow,
