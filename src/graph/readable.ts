@@ -2,10 +2,11 @@
  * A graph as readable SSA text in the form of GE's `ge_readable` dumps: a line a value with its number of users, the
  * operator, its inputs by name and its attributes; constants show their first and last elements.
  */
+import { formatItem } from "../core/container.ts";
 import { formatShape } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, subgraphs, type Node, type Value } from "./graph.ts";
-import type { AttributeValue } from "./op.ts";
+import { isTypeAttribute, type AttributeValue } from "./op.ts";
 
 /** Ends with a newline. */
 export function readableText(graph: Graph): string { return `${lines(graph, "").join("\n")}\n`; }
@@ -36,6 +37,7 @@ function attributeText(value: Exclude<AttributeValue, Graph>): string {
   if (typeof value === "number") return String(value);
   if (typeof value === "string") return JSON.stringify(value);
   if ("dims" in value) return `${value.dtype}[${value.dims.join(", ")}] ${elements(value)}`;
+  if (isTypeAttribute(value)) return formatItem(value.valueType);
   return `[${value.join(", ")}]`;
 }
 

@@ -2,10 +2,11 @@
  * A graph in the text form of GE's own proto (`ge_proto` dumps): one `op` a node with its inputs as `producer:index`,
  * its output descriptions and its attributes. Field names follow the published ge_ir.proto.
  */
+import { formatItem } from "../core/container.ts";
 import { formatDim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import { Graph, subgraphs, type Node, type Value } from "../graph/graph.ts";
-import type { AttributeValue, TypeInfo } from "../graph/op.ts";
+import { isTypeAttribute, type AttributeValue, type TypeInfo } from "../graph/op.ts";
 
 /** GE's names of element types. */
 const geTypes: Partial<Record<DType, string>> = {
@@ -56,5 +57,6 @@ function attributeValue(value: Exclude<AttributeValue, Graph>): string[] {
   const scalar = (v: number | string): string => (typeof v === "string" ? `s: ${quote(v)}` : Number.isInteger(v) ? `i: ${v}` : `f: ${v}`);
   if (typeof value === "number" || typeof value === "string") return [scalar(value)];
   if ("dims" in value) return [`t { desc { dtype: ${geTypes[value.dtype] ?? "DT_UNDEFINED"} shape { ${value.dims.map((d) => `dim: ${d}`).join(" ")} } } }`];
+  if (isTypeAttribute(value)) return [scalar(formatItem(value.valueType))];
   return ["list {", ...value.map((v) => `  ${scalar(v)}`), "}"];
 }
