@@ -2,6 +2,7 @@
 export { load, type ArtifactSource, type LoadOptions } from "./load.ts";
 export { Session, type Port, type RunOptions, type SessionOptions } from "./session.ts";
 export { Tensor, type ElementSource, type TensorLike } from "./tensor.ts";
+export { fromOnnxruntime, toOnnxruntime, type TensorClass } from "./onnxruntime-tensor.ts";
 export type { Feeds } from "./feeds.ts";
 export type { Feed, RunValue } from "./run-values.ts";
 export type { Container, ItemType } from "../core/container.ts";

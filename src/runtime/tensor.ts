@@ -36,7 +36,7 @@ export class Tensor implements TensorLike {
    * @param type element type; float16 and bfloat16 take their bits in a Uint16Array (or a Float16Array where that exists),
    *   floats of 8 bits theirs in a Uint8Array
    * @param data as many elements as `dims` say, row-major; typed arrays are not copied. Typed arrays of int4, uint4, int2,
-   *   uint2 and float4e2m1 hold packed bytes, the first element in the lowest bits
+   *   uint2 and float4e2m1 hold packed bytes, the first element in the lowest bits, in a Uint8Array
    */
   constructor(type: DType, data: ElementSource | Resident, dims?: readonly number[]) {
     if (!Object.hasOwn(dtypes, type)) fail("OF7003", `there is no tensor type '${String(type)}'`);
@@ -59,7 +59,6 @@ export class Tensor implements TensorLike {
     const data = this.#resident ? this.#resident.read() : elementsOf(this.type, this.data, this.dims, "the tensor");
     return { dtype: this.type, dims: this.dims, data };
   }
-
 
   /** The elements. For a result kept in WebAssembly memory, a copy. */
   get data(): TensorData {
@@ -84,10 +83,7 @@ export class Tensor implements TensorLike {
 const isResident = (data: ElementSource | Resident): data is Resident => typeof data === "object" && data !== null && "owner" in data && "free" in data;
 
 /** Elements put together as `data` gives them. */
-function pack(type: DType, elements: TensorData): TypedArray {
-  const bytes = packElements(type, numericData({ dtype: type, dims: [], data: elements }));
-  return allocate(type, 0) instanceof Int8Array ? new Int8Array(bytes.buffer) : bytes;
-}
+const pack = (type: DType, elements: TensorData): Uint8Array => packElements(type, numericData({ dtype: type, dims: [], data: elements }));
 
 /** What is given as a tensor's data, with a place for each element. Fails with OF7003, OF7004 or OF7006. */
 export function elementsOf(type: DType, data: unknown, dims: readonly number[], what: string): TensorData {
@@ -123,12 +119,12 @@ function storageOf(type: DType, data: unknown): TensorData {
   }
   const empty = allocate(type, 0);
   if (ArrayBuffer.isView(data)) {
+    if (isPacked(type)) return data instanceof Uint8Array ? data : fail("OF7003", `a ${type} tensor takes a Uint8Array of packed elements, not a ${data.constructor.name}`);
     if (data.constructor === empty.constructor) return data as TypedArray;
     if (data.constructor.name === "Float16Array") {
       const values = data as unknown as ArrayLike<number> & ArrayBufferView;
       if (type === "float16") return new Uint16Array(values.buffer, values.byteOffset, values.length);
     }
-    if (isPacked(type) && data instanceof Uint8Array) return new Int8Array(data.buffer, data.byteOffset, data.byteLength);
     if (type === "uint8" && data.constructor.name === "Uint8ClampedArray") return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     return fail("OF7003", `a ${type} tensor takes a ${empty.constructor.name}, not a ${data.constructor.name}`);
   }

@@ -3,9 +3,10 @@
  * topological order, commuted operands) to see that nothing depends on how a file happens to be written.
  */
 import { create, toBinary } from "@bufbuild/protobuf";
-import { AttributeProto_AttributeType as Kind, AttributeProtoSchema, ModelProtoSchema, NodeProtoSchema, TensorProtoSchema, ValueInfoProtoSchema, type AttributeProto, type TensorProto, type ValueInfoProto } from "../../src/onnx/schema/onnx_pb.ts";
+import { AttributeProto_AttributeType as Kind, AttributeProtoSchema, ModelProtoSchema, NodeProtoSchema, ValueInfoProtoSchema, type AttributeProto, type ValueInfoProto } from "../../src/onnx/schema/onnx_pb.ts";
+import { writeTensor } from "../../src/onnx/tensor-proto.ts";
 import { dtypes, type DType } from "../../src/core/dtype.ts";
-import { bytesOf, type Tensor } from "../../src/core/tensor.ts";
+import type { Tensor } from "../../src/core/tensor.ts";
 
 export type AttributeSpec = number | { readonly float: number } | string | readonly number[] | { readonly floats: readonly number[] } | { readonly strings: readonly string[] } | Tensor | ModelSpec;
 export interface NodeSpec {
@@ -56,7 +57,7 @@ const graphOf = (spec: ModelSpec, name: string) => ({
     ...(spec.overridable ?? []).map((key) => { const t = spec.initializers[key]; if (!t) throw new Error(`no initializer ${key}`); return valueInfo(key, t); }),
   ],
   output: Object.entries(spec.outputs).map(([key, v]) => valueInfo(key, v)),
-  initializer: Object.entries(spec.initializers).map(([key, t]) => tensorOf(t, key)),
+  initializer: Object.entries(spec.initializers).map(([key, t]) => writeTensor(t, key)),
 });
 
 function attributeOf(name: string, a: AttributeSpec): AttributeProto {
@@ -66,13 +67,10 @@ function attributeOf(name: string, a: AttributeSpec): AttributeProto {
   if ("float" in a) return create(AttributeProtoSchema, { name, type: Kind.FLOAT, f: a.float });
   if ("floats" in a) return create(AttributeProtoSchema, { name, type: Kind.FLOATS, floats: [...a.floats] });
   if ("strings" in a) return create(AttributeProtoSchema, { name, type: Kind.STRINGS, strings: a.strings.map((s) => new TextEncoder().encode(s)) });
-  if (isTensor(a)) return create(AttributeProtoSchema, { name, type: Kind.TENSOR, t: tensorOf(a, name) });
+  if (isTensor(a)) return create(AttributeProtoSchema, { name, type: Kind.TENSOR, t: writeTensor(a, name) });
   if (isModel(a)) return create(AttributeProtoSchema, { name, type: Kind.GRAPH, g: graphOf(a, name) });
   throw new Error(`attribute ${name}`);
 }
-
-const tensorOf = (t: Tensor, name: string): TensorProto =>
-  create(TensorProtoSchema, { name, dims: t.dims.map(BigInt), dataType: dtypes[t.dtype].onnx, ...(t.dtype === "string" ? { stringData: (t.data as readonly string[]).map((s) => new TextEncoder().encode(s)) } : { rawData: bytesOf(t).slice() }) });
 
 const valueInfo = (name: string, v: { readonly dtype: DType; readonly dims: readonly (number | string)[] }): ValueInfoProto =>
   create(ValueInfoProtoSchema, {
