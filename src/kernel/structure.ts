@@ -25,8 +25,19 @@ export interface MatMulStructure {
   readonly k: Axis;
   readonly a: Expr;
   readonly b: Expr;
+  /** Where `b` is a matrix of integers, scaled in blocks: what it is computed from. */
+  readonly quantized?: QuantizedMatrix;
   readonly accumulator: Accumulator;
   readonly stores: readonly EpilogueStore[];
+}
+
+/** b[k, n] = (weight[k, n] − zeros[k / block, n]) · scales[k / block, n]; `transposed`: all three have n first. */
+export interface QuantizedMatrix {
+  readonly weight: Buffer;
+  readonly scales: Buffer;
+  readonly zeros?: Buffer;
+  readonly block: number;
+  readonly transposed: boolean;
 }
 
 /**

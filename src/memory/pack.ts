@@ -12,6 +12,7 @@ export function packTensor(source: Tensor, spec: PackSpec): Tensor {
   switch (spec.kind) {
     case "copy": return source;
     case "panels": return packPanels(source, spec);
+    case "nibbles": return packNibbles(source, spec);
     case "permute": return packPermuted(source, spec);
     case "winograd": return packWinograd(source, spec);
   }
@@ -22,6 +23,7 @@ export function packedLength(dims: readonly number[], spec: PackSpec): number {
   switch (spec.kind) {
     case "copy": return sizeOf(dims);
     case "panels": return spec.groups * Math.ceil(spec.n / spec.nr) * Math.ceil(spec.k / spec.kStep) * spec.kStep * spec.nr;
+    case "nibbles": return Math.ceil(spec.n / 8) * Math.ceil(spec.k / 2) * 8;
     case "permute": return sizeOf(spec.shape);
     case "winograd": return Math.ceil(spec.m / spec.nr) * spec.nr * (spec.tile + 2) ** 2 * spec.c;
   }
@@ -48,6 +50,16 @@ function packPanels(source: Tensor, spec: Spec<"panels">): Tensor {
     }
   }
   return tensor(spec.as, [out.length], out);
+}
+
+function packNibbles(source: Tensor, spec: Spec<"nibbles">): Tensor {
+  const from = toNumbers(source), { k, n, strideK, strideN, least, offset = 0 } = spec;
+  const out = new Uint8Array(packedLength(source.dims, spec)), pairs = Math.ceil(k / 2);
+  for (let column = 0; column < n; column++) for (let row = 0; row < k; row++) {
+    const at = (Math.floor(column / 8) * pairs + (row >> 1)) * 8 + (column % 8);
+    out[at] = (out[at] ?? 0) | (((from[offset + row * strideK + column * strideN] ?? 0) - least) << (4 * (row & 1)));
+  }
+  return tensor("uint8", [out.length], out);
 }
 
 function put(out: TypedArray, dtype: DType, i: number, value: number): void {

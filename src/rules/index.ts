@@ -40,8 +40,9 @@ import { recogniseRmsNormalization } from "./recognise-rms-normalization.ts";
 import { recogniseSilu } from "./recognise-silu.ts";
 import { recogniseSoftplus } from "./recognise-softplus.ts";
 import { recogniseSoftsign } from "./recognise-softsign.ts";
+import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, padIntoAveragePool, padIntoConv, padIntoMaxPool, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftplus, recogniseSoftsign };
+export { absorbLimitIntoQuantize, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, padIntoAveragePool, padIntoConv, padIntoMaxPool, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftplus, recogniseSoftsign, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -84,4 +85,5 @@ export const rules: readonly Rule[] = [
   recogniseSilu,
   recogniseSoftplus,
   recogniseSoftsign,
+  widenWeights,
 ];

@@ -4,7 +4,7 @@ import type { Node, Value } from "../graph/graph.ts";
 import { Add, Concat, DequantizeLinear, Flatten, QuantizeLinear, Reshape, Squeeze, Transpose, Unsqueeze } from "../ops/index.ts";
 import { anything, op } from "../rewrite/pattern.ts";
 import { defineRule, exact } from "../rewrite/rule.ts";
-import { oneScale, quantized } from "./quantized-operands.ts";
+import { allOf, oneScale, quantized, wholeBytes } from "./quantized-operands.ts";
 
 const join = (scale: readonly number[], more: (b: GraphBuilder, joined: Value) => readonly Value[] = () => []) => () => {
   const b = new GraphBuilder();
@@ -19,7 +19,7 @@ export const quantizeBeforeMovement = defineRule({
   doc: "QuantizeLinear by one scale of a Reshape, Transpose or Concat becomes that movement of quantised elements.",
   stage: "recognise",
   match: quantized(op([Reshape, Transpose, Flatten, Squeeze, Unsqueeze, Concat], [anything()], { as: "movement", rest: true })),
-  where: [({ yNode, yScale }) => oneScale(yNode, yScale)],
+  where: [({ yNode, yScale }) => allOf(() => oneScale(yNode, yScale), () => wholeBytes(yNode))],
   numerics: exact,
   rewrite({ movement, yNode }, edit) {
     const [, scale, zero] = yNode.inputs;
@@ -35,6 +35,10 @@ export const quantizeBeforeMovement = defineRule({
   }],
   refuses: {
     "per-axis": join([0.5, 0.25, 1, 2].map((s) => s)),
+    "quantized-type": () => {
+      const b = new GraphBuilder();
+      return b.build(b.add(QuantizeLinear, [b.add(Transpose, [b.input("x", [2, 3])]), b.scalar(0.5), b.scalar(0, "int4")]));
+    },
     "interior-value-used": join([0.5], (b, joined) => [b.add(Add, [joined, 1])]),
   },
 });

@@ -49,6 +49,11 @@ export function eightBits(node: Node): Verdict {
   const dtype = quantizedType(node);
   return dtype === "int8" || dtype === "uint8" || refuse("quantized-type", `${plainName(node)} is of ${dtype}`, "quantise to int8 or uint8");
 }
+/** Refuses all but integers of 8 and 16 bits, which every operator that moves elements knows. */
+export function wholeBytes(node: Node): Verdict {
+  const dtype = quantizedType(node);
+  return ["int8", "uint8", "int16", "uint16"].includes(dtype) || refuse("quantized-type", `${plainName(node)} is of ${dtype}`, "quantise to integers of 8 or 16 bits");
+}
 /** Refuses scales of their own along an axis. */
 export const oneScale = (node: Node, scale: ConstantValue): Verdict =>
   isPerTensor(scale) || refuse("per-axis", `${plainName(node)} has a scale of its own for each index of axis ${scaleAxis(node)}`, "give it one scale");
@@ -83,7 +88,8 @@ export function sameQuantization(x: Dequantized, y: Quantized): Verdict {
   const type = quantizedType(x.xNode), given = quantizedType(y.yNode);
   const differs = (what: string, a: unknown, b: unknown): Verdict => refuse("quantization-differs", `'${x.xNode.name}' has ${what} ${String(a)}, '${y.yNode.name}' ${String(b)}`, "quantise both alike");
   if (type !== given) return differs("the type", type, given);
-  if (type === "int32" || type === "uint32") return refuse("quantized-type", `${plainName(x.xNode)} is of ${type}`, "quantise to 16 bits or fewer");
+  const whole = wholeBytes(x.xNode);
+  if (whole !== true) return whole;
   if (!sameTensor(x.xScale.constant, y.yScale.constant)) return differs("the scale", toNumbers(x.xScale.constant)[0], toNumbers(y.yScale.constant)[0]);
   const before = zeroPointTensor(x.xZero, x.xScale, type), after = zeroPointTensor(y.yZero, y.yScale, type);
   if (!sameNumbers(before, after)) return differs("the zero point", toNumbers(before)[0], toNumbers(after)[0]);

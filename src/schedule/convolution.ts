@@ -74,7 +74,7 @@ function packTaps(b: KernelBuilder, s: ConvStructure, p: ConvProblem, { kind, su
   const strides = layout.strides.filter((d): d is number => !isSymbolic(d));
   const groups = s.group.extent, n = s.channel.extent, inputs = s.inputChannel.extent;
   if (!weight || strides.length !== layout.strides.length || isSymbolic(layout.offset) || isSymbolic(groups) || isSymbolic(n) || isSymbolic(inputs)) return undefined;
-  const group = kind.kind === "float" ? 1 : 2, dtype = kind.kind === "float" ? "float32" : kind.b;
+  const group = kind.kind === "pairs" ? 2 : 1, dtype = kind.kind === "pairs" ? kind.b : "float32";
   const { axes, offset } = tapAxes(s, p, strides, group);
   const width = n <= 4 ? 4 : 8;
   const k = axes.reduce((c, a) => c * (a.padded ?? a.size), 1);

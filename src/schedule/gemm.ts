@@ -6,13 +6,15 @@
  * staying in the first (Goto & van de Geijn, "Anatomy of high-performance matrix multiplication").
  */
 import { dimRange, isSymbolic, type Dim } from "../core/dim.ts";
-import { binary, constant, gt, i32, min, sub, type Expr } from "../kernel/expr.ts";
+import { binary, constant, gt, i32, lt, min, sub, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { plus, times, toIndex } from "./affine.ts";
+import { accumulateBlocks } from "./block-weights.ts";
 import { addressOf, bytesOf, type KernelBuilder } from "./builder.ts";
 import type { Epilogue } from "./epilogue.ts";
 import { dotProducts } from "./dots.ts";
 import { stripFor, type Strip } from "./strip.ts";
+import { rowsToWiden, widenPanel, widePanel } from "./widen-panel.ts";
 import { accumulate, declareAccumulators, type BColumns, type TileKind } from "./tile.ts";
 
 /** A's rows, read where they lie. */
@@ -39,6 +41,8 @@ export interface PanelColumns {
   readonly panelBytes: Dim;
   /** Bytes of one step of a panel. */
   readonly stepBytes: number;
+  /** Panels are taken one at a time, even for a single row, and whole. */
+  readonly alone?: boolean;
 }
 /** B's rows, contiguous along n, read where they lie. */
 export interface RowColumns { readonly kind: "rows"; readonly pointer: Expr; readonly stepBytes: Dim }
@@ -66,7 +70,7 @@ const stripRows = 32;
 /** Writes the loops. Whatever the operands' addresses depend on must be bound. */
 export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
   gemm.epilogue.begin(into);
-  const strip = gemm.b.kind === "dots" ? undefined : stripFor(b, into, gemm.epilogue, gemm.kind.kind === "float" ? "float32" : "int32", gemm.columns, tileRows, stripRows);
+  const strip = gemm.b.kind === "dots" ? undefined : stripFor(b, into, gemm.epilogue, gemm.kind.kind === "pairs" ? "int32" : "float32", gemm.columns, tileRows, stripRows);
   const block = Math.min(blockRows(gemm), strip?.rows ?? Infinity);
   const { rows } = gemm;
   if (gemm.a.kind === "direct" && !isSymbolic(rows) && rows <= block) {
@@ -96,7 +100,7 @@ function blockRows(gemm: Gemm): number {
 
 /** Scratch for a block of computed rows; gives a function that fills it. */
 function gatherBuffer(b: KernelBuilder, gemm: Gemm, a: GatheredRows, block: number) {
-  const dtype = gemm.kind.kind === "float" ? "float32" : "int16";
+  const dtype = gemm.kind.kind === "pairs" ? "int16" : "float32";
   const buffer = b.temporary("rows", dtype, [block, a.depth]);
   const rowBytes = bytesOf(a.depth, dtype);
   return (into: Stmt[], begin: Expr, count: Expr): DirectRows => {
@@ -123,12 +127,13 @@ function emitTiles(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRow
   const columnsOf = gemm.b;
   const fullRows = known === undefined ? b.let(into, "full", binary("and", count, constant(-tileRows, i32))) : constant(known - (known % tileRows), i32);
   if (known === undefined || known >= tileRows) {
-    const tile = known !== undefined && known < 2 * tileRows;
-    forColumns(b, into, columnsOf, gemm.columns, [8], (body, column, width, lanes, valid) => {
-      const one = (m: Expr, inner: Stmt[]): void => emitTile(b, inner, gemm, a, columnsOf, firstRow, m, tileRows, column, width, lanes, valid);
-      if (tile) one(constant(0, i32), body);
+    const tiles = (target: Stmt[], wide?: Buffer): void => forColumns(b, target, columnsOf, gemm.columns, [8], (body, column, width, lanes, valid) => {
+      const at = wide && gemm.kind.kind === "blocks" ? widenPanel(b, body, gemm.kind, wide, column, columnsAt(columnsOf, column, width, lanes).pointer) : undefined;
+      const one = (m: Expr, inner: Stmt[]): void => emitTile(b, inner, gemm, a, columnsOf, firstRow, m, tileRows, column, width, lanes, valid, at);
+      if (known !== undefined && known < 2 * tileRows) one(constant(0, i32), body);
       else b.loop(body, "m", 0, fullRows, tileRows, rows, one);
     });
+    eachWay(b, into, gemm, known, count, tiles);
   }
   if (known !== undefined) {
     const rest = known % tileRows;
@@ -141,11 +146,21 @@ function emitTiles(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRow
       emitTile(b, body, gemm, a, columnsOf, firstRow, m, 1, column, width, lanes, valid)));
 }
 
+/** Full tiles as they are, or with panels of quantised weights widened first where the rows are many enough to gain by it. */
+function eachWay(b: KernelBuilder, into: Stmt[], { kind }: BlockGemm, known: number | undefined, count: Expr, tiles: (into: Stmt[], wide?: Buffer) => void): void {
+  if (kind.kind !== "blocks") { tiles(into); return; }
+  if (known !== undefined) { tiles(into, known >= rowsToWiden ? widePanel(b, kind) : undefined); return; }
+  const few: Stmt[] = [], many: Stmt[] = [];
+  tiles(few);
+  tiles(many, widePanel(b, kind));
+  into.push({ kind: "if", condition: lt(count, rowsToWiden), then: { kind: "block", body: few }, else: { kind: "block", body: many } });
+}
+
 type ColumnBody = (into: Stmt[], column: Expr, width: number, lanes: 1 | 4, valid: number | Expr) => void;
 
 /** Covers the columns with tiles of the given widths (descending), then with what is left. */
 export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns | RowColumns, columns: Dim, widths: readonly number[], body: ColumnBody): void {
-  const usable = operand.kind === "panels" ? (operand.width === 4 ? [4] : isSymbolic(operand.panelBytes) ? [8] : widths) : widths;
+  const usable = operand.kind === "panels" ? (operand.width === 4 ? [4] : operand.alone || isSymbolic(operand.panelBytes) ? [8] : widths) : widths;
   let begin: Expr = constant(0, i32);
   const cover = (width: number, lanes: 1 | 4): void => {
     if (isSymbolic(columns) || begin.kind !== "const") {
@@ -163,7 +178,7 @@ export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns
   if (begin.kind === "const" && !isSymbolic(columns)) {
     const from = Number(begin.value), rest = columns - from;
     if (rest === 0) return;
-    if (operand.kind === "panels") { body(into, begin, Math.ceil(rest / 4) * 4, 4, rest); return; }
+    if (operand.kind === "panels") { body(into, begin, operand.alone ? 8 : Math.ceil(rest / 4) * 4, 4, rest); return; }
     cover(4, 4);
     if (rest % 4 > 0) body(into, begin, rest % 4, 1, rest % 4);
     return;
@@ -179,14 +194,16 @@ export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns
   cover(1, 1);
 }
 
-function emitTile(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRows, columns: PanelColumns | RowColumns, firstRow: Expr, m: Expr, rows: number, column: Expr, width: number, lanes: 1 | 4, valid: number | Expr): void {
+function emitTile(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRows, columns: PanelColumns | RowColumns, firstRow: Expr, m: Expr, rows: number, column: Expr, width: number, lanes: 1 | 4, valid: number | Expr, wide?: BColumns): void {
   const accumulators = declareAccumulators(b, into, gemm.kind, { rows, columns: width, lanes });
   const start = plus(a.pointer, times(m, toIndex(a.rowBytes)));
   const rowBytes = a.rowBytes;
   const operand = isSymbolic(rowBytes) || rows === 1
     ? { pointers: Array.from({ length: rows }, (_, i) => plus(start, times(constant(i, i32), toIndex(rowBytes)))), stepBytes: a.stepBytes }
     : { pointers: [start], rowBytes, stepBytes: a.stepBytes };
-  accumulate(b, into, gemm.kind, accumulators, lanes, operand, columnsAt(columns, column, width, lanes), b.letIndex(into, "steps", toIndex(gemm.steps)));
+  const at = wide ?? columnsAt(columns, column, width, lanes), kind: TileKind = wide ? { kind: "float" } : gemm.kind;
+  if (kind.kind === "blocks") accumulateBlocks(b, into, kind, accumulators, operand, column, at.pointer);
+  else accumulate(b, into, kind, accumulators, lanes, operand, at, b.letIndex(into, "steps", toIndex(gemm.steps)));
   if (gemm.strip) gemm.strip.keep(into, m, column, accumulators);
   else gemm.epilogue.store(into, { row: plus(firstRow, m), column, columns: valid, accumulators });
 }

@@ -13,6 +13,7 @@ import type { EpilogueStore, MatMulStructure } from "../kernel/structure.ts";
 import { affineAccess, bytesAlong, mentions, plus, sizeValue, substituteAxes, times, toIndex, type AffineAccess } from "./affine.ts";
 import { addressOf, storeAt, type KernelBuilder } from "./builder.ts";
 import { collapses, collapsibleAxes, Epilogue } from "./epilogue.ts";
+import { packBlockWeights } from "./block-weights.ts";
 import { emitFill } from "./fill.ts";
 import { emitGemm, type DirectRows, type DotColumns, type GatheredRows, type PanelColumns, type RowColumns } from "./gemm.ts";
 import { packedLength } from "../memory/pack.ts";
@@ -28,7 +29,7 @@ interface Multiplication {
   readonly depth: Dim;
 }
 
-/** Loops for a product of float32, or of 8-bit integers into int32; undefined for others. */
+/** Loops for a product of float32, perhaps with quantised weights, or of 8-bit integers into int32; undefined for others. */
 export function scheduleMatMul(b: KernelBuilder, structure: MatMulStructure): Stmt | undefined {
   const s = withoutUnitAxes(structure);
   const integer = s.accumulator.type.scalar === "i32";
@@ -36,9 +37,9 @@ export function scheduleMatMul(b: KernelBuilder, structure: MatMulStructure): St
   const { rows, outer } = splitRows(b, s);
   const body: Stmt[] = [];
   const positions = new Map<Axis, Expr>();
-  const packed = packWeight(b, s);
+  const blocks = packBlockWeights(b, s), packed = blocks ?? packWeight(b, s);
   const pairs = dimCeilDiv(s.k.extent, 2);
-  const how: Multiplication = integer ? { kind: { kind: "pairs", b: packed?.dtype ?? "int16" }, steps: pairs, depth: dimMul(pairs, 2) } : { kind: { kind: "float" }, steps: s.k.extent, depth: s.k.extent };
+  const how: Multiplication = blocks ? { kind: blocks.kind, steps: s.k.extent, depth: s.k.extent } : integer ? { kind: { kind: "pairs", b: packed && "dtype" in packed ? packed.dtype : "int16" }, steps: pairs, depth: dimMul(pairs, 2) } : { kind: { kind: "float" }, steps: s.k.extent, depth: s.k.extent };
   nest(b, body, outer, positions, (into) => {
     const bound = boundOperands(s, positions);
     const direct = integer ? undefined : directRows(b, into, s, bound.a, rows);
@@ -116,7 +117,7 @@ function gatheredRows(b: KernelBuilder, s: MatMulStructure, a: Expr, how: Multip
     kind: "gathered", depth: how.depth,
     fill(body, row, to) {
       const at = new Map<Axis, Expr>([...positions, ...rowValues(rows, row)]);
-      if (how.kind.kind === "float") { emitFill(b, body, { to, dtype: "float32", value: a, along: s.k, count: k, positions: at }); return; }
+      if (how.kind.kind !== "pairs") { emitFill(b, body, { to, dtype: "float32", value: a, along: s.k, count: k, positions: at }); return; }
       if (!widenRow(b, body, s, substituteAxes(a, at), to)) emitFill(b, body, { to, dtype: "int16", value: a, along: s.k, count: k, positions: at });
       padPair(b, body, k, plus(to, times(toIndex(k), 2)));
     },

@@ -10,12 +10,15 @@ import { assign, loop, type Stmt } from "../kernel/stmt.ts";
 import type { DType } from "../core/dtype.ts";
 import { loadAt, splatAt, type KernelBuilder } from "./builder.ts";
 import { plus, times, toIndex } from "./affine.ts";
+import type { BlockWeights } from "./block-weights.ts";
 
 /** How operands are multiplied. `pairs`: int16 pairs by i32x4.dot_i16x8_s. */
 export type TileKind =
   | { readonly kind: "float" }
   /** B's stored dtype: int16, or int8 widened by the load. */
-  | { readonly kind: "pairs"; readonly b: DType };
+  | { readonly kind: "pairs"; readonly b: DType }
+  /** float32 times integers that are widened and scaled on the way. */
+  | BlockWeights;
 
 export interface TileShape {
   readonly rows: number;
@@ -27,7 +30,7 @@ export interface TileShape {
 /** The accumulators of a tile: locals, one vector (or scalar) of columns after another in each row. */
 export type Accumulators = readonly (readonly Expr[])[];
 
-const accumulatorType = (kind: TileKind, lanes: 1 | 4): Type => (kind.kind === "float" ? (lanes === 4 ? f32x4 : f32) : (lanes === 4 ? i32x4 : i32));
+const accumulatorType = (kind: TileKind, lanes: 1 | 4): Type => (kind.kind === "pairs" ? (lanes === 4 ? i32x4 : i32) : (lanes === 4 ? f32x4 : f32));
 
 /** Pointer loops count addresses: nothing tighter is known of them. */
 const anyAddress = 2 ** 31 - 1;
@@ -85,19 +88,19 @@ export function accumulate(b: KernelBuilder, into: Stmt[], kind: TileKind, accum
 }
 
 function loadB(kind: TileKind, lanes: 1 | 4, pointer: Expr, offset: number): Expr {
-  if (kind.kind === "float") return loadAt(pointer, offset, "float32", lanes === 4 ? f32x4 : f32);
+  if (kind.kind !== "pairs") return loadAt(pointer, offset, "float32", lanes === 4 ? f32x4 : f32);
   invariant(lanes === 4, "pairs come in vectors");
   return loadAt(pointer, offset, kind.b, i16x8);
 }
 
 function loadA(kind: TileKind, lanes: 1 | 4, pointer: Expr, offset: number): Expr {
-  if (kind.kind === "float") return splatAt(pointer, offset, "float32", lanes === 4 ? f32x4 : f32);
+  if (kind.kind !== "pairs") return splatAt(pointer, offset, "float32", lanes === 4 ? f32x4 : f32);
   return { kind: "bitcast", a: splatAt(pointer, offset, "int32", i32x4), type: i16x8 };
 }
 
 function multiplyAdd(b: KernelBuilder, kind: TileKind, acc: Expr, x: Expr, y: Expr): Stmt {
   invariant(acc.kind === "local", "accumulators are locals");
-  if (kind.kind === "float") return assign(acc.name, madd(x, y, acc, b.relaxed));
+  if (kind.kind !== "pairs") return assign(acc.name, madd(x, y, acc, b.relaxed));
   return assign(acc.name, add(acc, { kind: "dot", a: x, b: y, type: i32x4 }));
 }
 
