@@ -15,6 +15,7 @@ import { Conv } from "./conv.ts";
 import { CumSum, CumProd } from "./cumulative.ts";
 import { DeformConv, DeformSample } from "./deform-conv.ts";
 import { DepthToSpace, SpaceToDepth } from "./depth-space.ts";
+import { DequantizedMatMul } from "./dequantized-matmul.ts";
 import { Det } from "./det.ts";
 import { DynamicQuantizeLinear } from "./dynamic-quantize-linear.ts";
 import { Einsum } from "./einsum.ts";
@@ -39,6 +40,7 @@ import { Loop } from "./loop.ts";
 import { NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss } from "./loss.ts";
 import { MatMul } from "./matmul.ts";
 import { MultiHeadAttention, MicrosoftAttention } from "./microsoft-attention.ts";
+import { MatMulNBits, GatherBlockQuantized } from "./microsoft-block-quantized.ts";
 import { MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization } from "./microsoft-fused.ts";
 import { MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm } from "./microsoft-integer-products.ts";
 import { QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere } from "./microsoft-qlinear.ts";
@@ -75,7 +77,7 @@ import { Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asi
 import { MaxUnpool } from "./unpool.ts";
 import { Where } from "./where.ts";
 
-export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, AppendToCache, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, BitCast, Cast, CastLike, CausalConvWithState, MicrosoftCausalConvWithState, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DeformConv, DeformSample, DepthToSpace, SpaceToDepth, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, AffineGrid, GridSample, GroupQueryAttention, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, LinearAttention, MicrosoftLinearAttention, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MultiHeadAttention, MicrosoftAttention, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere, ArrayFeatureExtractor, Binarizer, Scaler, Imputer, FeatureVectorizer, OneHotEncoder, Normalizer, LabelEncoder, CategoryMapper, LinearRegressor, LinearClassifier, SVMRegressor, SVMClassifier, TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble, NonMaxSuppression, Momentum, Adam, Adagrad, Optional, OptionalHasElement, OptionalGetElement, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RoiAlign, MaxRoiPool, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterRows, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, SplitToSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
+export { Relu, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Elu, Selu, Celu, ThresholdedRelu, Softplus, Softsign, Mish, Swish, Shrink, Gelu, PRelu, AppendToCache, Add, Sub, Mul, Div, Mod, Pow, Sum, Mean, Max, Min, Attention, BatchNormalization, BitCast, Cast, CastLike, CausalConvWithState, MicrosoftCausalConvWithState, Clip, Concat, Split, ConvTranspose, Conv, CumSum, CumProd, DeformConv, DeformSample, DepthToSpace, SpaceToDepth, DequantizedMatMul, Det, DynamicQuantizeLinear, Einsum, ConstantOfShape, Expand, Tile, Range, EyeLike, Trilu, OneHot, FlashAttention, CenterCropPad, Col2Im, TensorScatter, DFT, STFT, Gather, GatherElements, GatherND, Gemm, GlobalAveragePool, GlobalMaxPool, GlobalLpPool, AffineGrid, GridSample, GroupQueryAttention, Identity, Dropout, If, ConvInteger, QLinearConv, MatMulInteger, QLinearMatMul, KnownElements, LayerNormalization, RMSNormalization, LinearAttention, MicrosoftLinearAttention, Equal, Less, Greater, LessOrEqual, GreaterOrEqual, And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift, IsNaN, IsInf, Loop, NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, MatMul, MultiHeadAttention, MicrosoftAttention, MatMulNBits, GatherBlockQuantized, MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedMatMul, FusedConv, SkipLayerNormalization, SkipSimplifiedLayerNormalization, MatMulIntegerToFloat, DynamicQuantizeMatMul, QGemm, QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QLinearConcat, QLinearWhere, ArrayFeatureExtractor, Binarizer, Scaler, Imputer, FeatureVectorizer, OneHotEncoder, Normalizer, LabelEncoder, CategoryMapper, LinearRegressor, LinearClassifier, SVMRegressor, SVMClassifier, TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble, NonMaxSuppression, Momentum, Adam, Adagrad, Optional, OptionalHasElement, OptionalGetElement, ArgMax, ArgMin, TopK, NonZero, Compress, Unique, Pad, InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization, MaxPool, AveragePool, LpPool, QLinearAdd, QLinearMul, QuantizeLinear, DequantizeLinear, MicrosoftQuantizeLinear, MicrosoftDequantizeLinear, RandomNormal, RandomUniform, RandomNormalLike, RandomUniformLike, Bernoulli, Multinomial, LSTM, GRU, RNN, ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare, Require, Reshape, Flatten, Squeeze, Unsqueeze, Resize, Upsample, ReverseSequence, RoiAlign, MaxRoiPool, RotaryEmbedding, MicrosoftRotaryEmbedding, Scan, ScatterND, ScatterRows, ScatterElements, Scatter, SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, ConcatFromSequence, SplitToSequence, Shape, Size, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix, Slice, Softmax, LogSoftmax, Hardmax, Transpose, Exp, Log, Sqrt, Reciprocal, Erf, Floor, Ceil, Round, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Tanh, Neg, Abs, Sign, MaxUnpool, Where };
 
 export const operators: readonly OpDef[] = [
   Relu,
@@ -123,6 +125,7 @@ export const operators: readonly OpDef[] = [
   DeformSample,
   DepthToSpace,
   SpaceToDepth,
+  DequantizedMatMul,
   Det,
   DynamicQuantizeLinear,
   Einsum,
@@ -183,6 +186,8 @@ export const operators: readonly OpDef[] = [
   MatMul,
   MultiHeadAttention,
   MicrosoftAttention,
+  MatMulNBits,
+  GatherBlockQuantized,
   MicrosoftGelu,
   BiasGelu,
   FastGelu,
