@@ -54,7 +54,7 @@ export function countWork(work: CountedWork): Counts {
     save(label ?? site.name, site.nodesSaved, label === undefined ? 1 : 0);
   }
   // Reading turns Constants into constants, and leaves out branches that cannot be taken.
-  const atReading = work.originalNodes - work.nodesRead, constants = Math.min(work.constants, atReading);
+  const atReading = Math.max(0, work.originalNodes - work.nodesRead), constants = Math.min(work.constants, atReading);
   const folded = total(work.ledger.filter((e) => e.kind === "folded")) + constants;
   const saved = [...details.values()].reduce((n, d) => n + d.nodesSaved, 0);
   // What is left: identities, views, dead and equal nodes, branches not taken, and regions whose results nothing reads.

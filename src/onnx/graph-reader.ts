@@ -11,8 +11,9 @@ import { inferNode } from "../graph/infer-node.ts";
 import type { Attributes, AttributeValue, OpDef, Spelling, SpellingInput } from "../graph/op.ts";
 import { attributeKind, readAttribute } from "./attribute-proto.ts";
 import { readConstant } from "./constant-node.ts";
+import { readFlexAttention } from "./flex-attention.ts";
 import type { NodeAgreement } from "./model-info.ts";
-import { domainOf, readOpsets } from "./operators.ts";
+import { domainOf, isFlexAttention, readOpsets } from "./operators.ts";
 import { addConstant, displayName, newConstant, readInitializers, require, Scope, valueOf, type Body, type GivenAttribute, type ReadState } from "./reading.ts";
 import { nameNodes, orderNodes, subgraphProtos, type NamedNode } from "./order.ts";
 import { AttributeProto_AttributeType as Kind, type AttributeProto, type FunctionProto, type GraphProto } from "./schema/onnx_pb.ts";
@@ -44,6 +45,10 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
   const written: Record<string, AttributeValue> = {};
   for (const a of attributes) if (!isGraph(a.proto)) written[a.name] = readAttribute(a.proto, state.files, { node: name });
   const graphs = attributes.filter((a) => isGraph(a.proto));
+  if (isFlexAttention(proto)) {
+    const numberOf = (attribute: string): number | undefined => { const a = written[attribute]; return typeof a === "number" ? a : undefined; };
+    return readFlexAttention({ name, inputs: inputs.map((n) => valueOf(n, body, name)), output: present(outputs[0], "the output of FlexAttention"), scale: numberOf("scale"), precision: numberOf("softmax_precision"), graphs }, body, state);
+  }
   Object.assign(written, readSubgraphs(proto.opType, name, inputs.map((n) => (n === "" ? undefined : valueOf(n, body, name))), written,
     graphs.map((a) => ({ name: a.name, proto: present(a.proto.g, "a graph attribute's graph"), body: { ...a.body, graph: body.graph } })), state));
 

@@ -36,7 +36,9 @@ export class Operators {
 const opsetDiagnostic = (message: string, place: Place): Diagnostic =>
   ({ code: "OF2003", message: `${message}; ${oldestOpset} to ${newestOpset} are supported`, place, hint: "convert the model with onnx.version_converter" });
 
-const readsWithoutOperator = (node: NodeProto): boolean => node.opType === "Constant" && domainOf(node.domain) === "";
+/** Read as the operators it stands for. */
+export const isFlexAttention = (node: NodeProto): boolean => node.opType === "FlexAttention" && domainOf(node.domain) === "ai.onnx.preview";
+const readsWithoutOperator = (node: NodeProto): boolean => (node.opType === "Constant" && domainOf(node.domain) === "") || isFlexAttention(node);
 
 /**
  * Walks every node, functions inlined and subgraphs included, and counts them. Fails with one DiagnosticError that

@@ -16,7 +16,6 @@ export const missingOperators: ReadonlySet<string> = new Set([
   "StringNormalizer",
   "StringSplit",
   "TfIdfVectorizer",
-  "ai.onnx.preview.FlexAttention",
 ]);
 
 /** Diagnostics that say a model is outside what is covered. */
