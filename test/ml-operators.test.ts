@@ -71,7 +71,7 @@ const cases: Record<string, OracleCase> = {
 };
 
 /** Strings are not compiled yet. */
-const hasStrings = (c: OracleCase): boolean => [...c.inputs, ...c.outputs].some((t) => t?.dtype === "string");
+const hasStrings = (c: OracleCase): boolean => [...c.inputs, ...(typeof c.outputs === "number" ? [] : c.outputs)].some((t) => t?.dtype === "string");
 
 describe("ai.onnx.ml as onnxruntime computes it", () => {
   it.each(Object.entries(cases))("%s", async (_, c) => {

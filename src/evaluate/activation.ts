@@ -28,7 +28,7 @@ export const Selu: Evaluate = activation((a) => {
   return (x) => gamma * (x < 0 ? alpha * Math.expm1(x) : x);
 });
 export const Celu: Evaluate = activation((a) => { const alpha = numberOf(a, "alpha"); return (x) => (x < 0 ? alpha * Math.expm1(x / alpha) : x); });
-export const ThresholdedRelu: Evaluate = activation((a) => { const alpha = numberOf(a, "alpha"); return (x) => (x > alpha || Number.isNaN(x) ? x : 0); });
+export const ThresholdedRelu: Evaluate = activation((a) => { const alpha = numberOf(a, "alpha"); return (x) => (x > alpha ? x : 0); });
 export const Softplus: Evaluate = activation(() => softplus);
 export const Softsign: Evaluate = activation(() => (x) => x / (1 + Math.abs(x)));
 export const Mish: Evaluate = activation(() => (x) => x * Math.tanh(softplus(x)));
@@ -38,7 +38,7 @@ export const Gelu: Evaluate = activation((a) => stringOf(a, "approximate") === "
   : (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)));
 export const Shrink: Evaluate = (inputs, a) => {
   const lambd = numberOf(a, "lambd"), bias = numberOf(a, "bias");
-  return [mapNumbers(input(inputs, 0), (x) => (x < -lambd ? x + bias : x > lambd ? x - bias : Number.isNaN(x) ? x : 0))];
+  return [mapNumbers(input(inputs, 0), (x) => (x < -lambd ? x + bias : x > lambd ? x - bias : 0))];
 };
 
 export const Clip: Evaluate = (inputs) => {

@@ -1,11 +1,11 @@
 /**
- * Activation functions. Each passes NaN on. Bounds are taken with pmin and pmax, which keep x where it is NaN or equals
+ * Activation functions. Each passes NaN on, but for those that are 0 where a comparison does not hold. Bounds are taken with pmin and pmax, which keep x where it is NaN or equals
  * the bound, as one instruction each.
  */
 import { formatShape } from "../core/dim.ts";
 import * as evaluate from "../evaluate/activation.ts";
 import type { Evaluate } from "../core/evaluate.ts";
-import type { DType } from "../core/dtype.ts";
+import { isFloat, type DType } from "../core/dtype.ts";
 import { defineOp, float, string, type AttributeSpec, type Attributes, type OpDef } from "../graph/op.ts";
 import { add, binary, div, exp, gt, lt, max, mul, neg, select, sub, unary, type Expr } from "../kernel/expr.ts";
 import { Add, Mul } from "./arithmetic.ts";
@@ -30,6 +30,7 @@ const activation = <const S extends Floats>(type: string, since: number, attribu
   inputs: { X: "required" },
   fusionKind: "elementwise",
   infer: ({ X }, _, context) => { checkType(context, X, "X", allowed); return [{ dtype: X.dtype, shape: X.shape }]; },
+  lowerable: ({ X }) => isFloat(X.dtype),
   lower: ({ X }, given) => [(...indices) => lower(X.at(...indices), given as FloatsOf<S>)],
 });
 
@@ -56,7 +57,8 @@ export const Elu: OpDef = activation("Elu", 6, { alpha: float(1) }, evaluate.Elu
 export const Selu: OpDef = activation("Selu", 6, { alpha: float(1.6732632423543772), gamma: float(1.0507009873554805) }, evaluate.Selu,
   (x, { alpha, gamma }) => mul(select(lt(x, 0), mul(sub(exp(x), 1), alpha), x), gamma));
 export const Celu: OpDef = activation("Celu", 12, { alpha: float(1) }, evaluate.Celu, (x, { alpha }) => select(lt(x, 0), mul(sub(exp(div(x, alpha)), 1), alpha), x));
-export const ThresholdedRelu: OpDef = activation("ThresholdedRelu", 10, { alpha: float(1) }, evaluate.ThresholdedRelu, (x, { alpha }) => select(binary("le", x, alpha), 0, x));
+/** As its function body says: what is not above alpha is 0, NaN too. */
+export const ThresholdedRelu: OpDef = activation("ThresholdedRelu", 10, { alpha: float(1) }, evaluate.ThresholdedRelu, (x, { alpha }) => select(gt(x, alpha), x, 0));
 export const Softplus: OpDef = unaryOp("Softplus", 1, "float", evaluate.Softplus, softplus);
 export const Softsign: OpDef = unaryOp("Softsign", 1, "float", evaluate.Softsign, (x) => div(x, add(abs(x), 1)));
 /** x·tanh(ln(1 + n)) with n = eˣ is x·(n² + 2n) / (n² + 2n + 2); from 20 on it is x to float32. */
@@ -75,8 +77,9 @@ export const Swish: OpDef = saidBy(
     to.add(Mul, [x, to.add(Sigmoid, [inner])], {}, output);
   },
 );
+/** NaN is on neither side: 0. Integers run on the host. */
 export const Shrink: OpDef = activation("Shrink", 9, { lambd: float(0.5), bias: float(0) }, evaluate.Shrink,
-  (x, { lambd, bias }) => select(lt(x, -lambd), add(x, bias), select(gt(x, lambd), sub(x, bias), select(binary("ne", x, x), x, 0))));
+  (x, { lambd, bias }) => select(lt(x, -lambd), add(x, bias), select(gt(x, lambd), sub(x, bias), 0)), "numeric");
 
 export const Gelu: OpDef = saidBy(defineOp({
   type: "Gelu", domain: "", since: 20,

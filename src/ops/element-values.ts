@@ -22,6 +22,7 @@ export const largestWhole = (dtype: DType): number => (dtype === "float32" ? 2 *
 export function elementsOf(t: TypeInfo | undefined): readonly Dim[] | undefined {
   if (!t || !isCounted(t.dtype)) return undefined;
   if (t.elements) return t.elements;
+  if (t.shape.includes(0)) return [];
   if (!t.constant || t.constant.data.length > elementLimit) return undefined;
   const values = Array.from(toNumbers(t.constant));
   const largest = largestWhole(t.dtype);

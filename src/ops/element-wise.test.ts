@@ -45,9 +45,11 @@ const integers: readonly DType[] = ["int8", "int16", "int32", "int64", "uint8", 
 
 describe("unary operators", () => {
   const exact = [math.Sqrt, math.Reciprocal, math.Floor, math.Ceil, math.Round, math.Neg, math.Abs, math.Sign, activation.Relu, math.Exp, math.Log, math.Erf, math.Sin, math.Cos, math.Tan, math.Asin, math.Acos, math.Atan, math.Sinh, math.Cosh, math.Asinh, math.Acosh, math.Atanh, math.Tanh];
+  const angles = [math.Sin, math.Cos, math.Tan];
   for (const op of exact) it(`${op.type} is its evaluation, rounded once`, () => {
-    for (const dtype of floats) agree(op, [values(dtype, [5, 7])], {}, [], dtype === "float64" ? 1e-13 : dtype === "float32" ? 0 : undefined);
+    for (const dtype of floats) if (dtype !== "float64" || !angles.includes(op)) agree(op, [values(dtype, [5, 7])], {}, [], dtype === "float64" ? 1e-13 : dtype === "float32" ? 0 : undefined);
   });
+  for (const op of angles) it(`${op.type} of float64 runs on the host`, () => expect(runOp({ op, inputs: [values("float64", [3])] }).lowered).toBeUndefined());
   for (const op of [math.Neg, math.Abs, math.Sign, activation.Relu]) it(`${op.type} wraps integers`, () => {
     for (const dtype of integers) if (op !== math.Neg || dtype.startsWith("int")) agree(op, [values(dtype, [17])]);
   });

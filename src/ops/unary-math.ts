@@ -1,6 +1,6 @@
 /** Unary mathematical functions. */
 import { dimMax, dimMul, type Dim } from "../core/dim.ts";
-import { isFloat } from "../core/dtype.ts";
+import { isFloat, type DType } from "../core/dtype.ts";
 import * as evaluate from "../evaluate/unary-math.ts";
 import type { OpDef } from "../graph/op.ts";
 import { div, gt, lt, select, unary, type Expr, type UnaryOp } from "../kernel/expr.ts";
@@ -8,6 +8,8 @@ import { unaryOp } from "./element-wise.ts";
 
 /** What is known to be whole stays. */
 const whole = (x: Dim): Dim => x;
+/** Kernels of float64 lose the digits of large angles; the host does not. */
+const notDouble = (dtype: DType): boolean => dtype !== "float64";
 const by = (op: UnaryOp) => (x: Expr): Expr => unary(op, x);
 
 export const Exp: OpDef = unaryOp("Exp", 6, "float", evaluate.Exp, by("exp"));
@@ -18,9 +20,9 @@ export const Erf: OpDef = unaryOp("Erf", 9, "float", evaluate.Erf, by("erf"));
 export const Floor: OpDef = unaryOp("Floor", 6, "float", evaluate.Floor, by("floor"), whole);
 export const Ceil: OpDef = unaryOp("Ceil", 6, "float", evaluate.Ceil, by("ceil"), whole);
 export const Round: OpDef = unaryOp("Round", 11, "float", evaluate.Round, by("nearest"), whole);
-export const Sin: OpDef = unaryOp("Sin", 7, "float", evaluate.Sin, by("sin"));
-export const Cos: OpDef = unaryOp("Cos", 7, "float", evaluate.Cos, by("cos"));
-export const Tan: OpDef = unaryOp("Tan", 7, "float", evaluate.Tan, by("tan"));
+export const Sin: OpDef = unaryOp("Sin", 7, "float", evaluate.Sin, by("sin"), undefined, notDouble);
+export const Cos: OpDef = unaryOp("Cos", 7, "float", evaluate.Cos, by("cos"), undefined, notDouble);
+export const Tan: OpDef = unaryOp("Tan", 7, "float", evaluate.Tan, by("tan"), undefined, notDouble);
 export const Asin: OpDef = unaryOp("Asin", 7, "float", evaluate.Asin, by("asin"));
 export const Acos: OpDef = unaryOp("Acos", 7, "float", evaluate.Acos, by("acos"));
 export const Atan: OpDef = unaryOp("Atan", 7, "float", evaluate.Atan, by("atan"));

@@ -3,7 +3,7 @@
  * that every access passes over as one are joined. Both only substitute, and the algebra of sums (kernel/simplify.ts,
  * kernel/share.ts) takes divisions and remainders out of the addresses again.
  */
-import { dimEqual, dimExactDiv, dimMul, type Dim } from "../core/dim.ts";
+import { dimEqual, dimExactDiv, dimMul, dimRange, type Dim } from "../core/dim.ts";
 import { add, axisOf, binary, dimExpr, mul, type Axis, type Expr } from "../kernel/expr.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
@@ -34,7 +34,8 @@ function divisorsOf(axis: Axis, body: Stmt, strides: Strides): Dim[] {
     const by = strides.table.linear(strides.table.make(e.b));
     const own = strides.table.linear(strides.table.make(e.a)).terms.find((t) => t.atom.kind === "axis" && t.atom.axis === axis);
     if (!own || by.terms.length > 0) return;
-    const divisor = dimExactDiv(by.constant, own.coefficient);
+    const quotient = dimExactDiv(by.constant, own.coefficient);
+    const divisor = quotient !== undefined && dimRange(quotient).upper < 0 ? dimMul(-1, quotient) : quotient;
     if (divisor !== undefined && divisor !== 1 && !found.some((d) => dimEqual(d, divisor))) found.push(divisor);
   }, seen)));
   return found;

@@ -25,7 +25,8 @@ export interface ModelSpec {
   /** Versions of other domains; 1 where not given. */
   readonly versions?: Readonly<Record<string, number>>;
   readonly inputs: Readonly<Record<string, ValueSpec>>;
-  readonly outputs: Readonly<Record<string, ValueSpec>>;
+  /** An output without a type has the one that inference gives it. */
+  readonly outputs: Readonly<Record<string, ValueSpec | undefined>>;
   readonly initializers: Readonly<Record<string, Tensor>>;
   /** Initializers that are graph inputs too. */
   readonly overridable?: readonly string[];
@@ -56,7 +57,7 @@ const graphOf = (spec: ModelSpec, name: string) => ({
     ...Object.entries(spec.inputs).map(([key, v]) => valueInfo(key, v)),
     ...(spec.overridable ?? []).map((key) => { const t = spec.initializers[key]; if (!t) throw new Error(`no initializer ${key}`); return valueInfo(key, t); }),
   ],
-  output: Object.entries(spec.outputs).map(([key, v]) => valueInfo(key, v)),
+  output: Object.entries(spec.outputs).map(([key, v]) => (v ? valueInfo(key, v) : create(ValueInfoProtoSchema, { name: key }))),
   initializer: Object.entries(spec.initializers).map(([key, t]) => writeTensor(t, key)),
 });
 

@@ -16,20 +16,21 @@ export interface OracleCase {
   readonly opset?: number;
   readonly inputs: readonly (Tensor | undefined)[];
   readonly attributes?: Readonly<Record<string, AttributeSpec>>;
-  /** Types of the results, in order; dims are left to whoever runs the model. */
-  readonly outputs: readonly { readonly dtype: Tensor["dtype"]; readonly rank: number }[];
+  /** Types of the results, in order, or how many there are; dims are left to whoever runs the model. */
+  readonly outputs: readonly { readonly dtype: Tensor["dtype"]; readonly rank: number }[] | number;
   /** Inputs that are constants of the model. */
   readonly constants?: readonly number[];
 }
 
 export function specOf(c: OracleCase): { readonly spec: ModelSpec; readonly feeds: Readonly<Record<string, Tensor>> } {
   const given = c.inputs.flatMap((t, i): [string, Tensor, boolean][] => (t ? [[`x${i}`, t, c.constants?.includes(i) ?? false]] : []));
+  const outputs = typeof c.outputs === "number" ? Array.from({ length: c.outputs }, () => undefined) : c.outputs;
   const spec: ModelSpec = {
     opset: c.opset ?? 21, ir: 10, ...(c.domain === undefined ? {} : { versions: { [c.domain]: c.version ?? 1 } }),
     inputs: Object.fromEntries(given.filter(([, , constant]) => !constant).map(([name, t]) => [name, { dtype: t.dtype, dims: t.dims }])),
     initializers: Object.fromEntries(given.filter(([, , constant]) => constant).map(([name, t]) => [name, t])),
-    outputs: Object.fromEntries(c.outputs.map(({ dtype, rank }, i) => [`y${i}`, { dtype, dims: Array.from({ length: rank }, (_, d) => `d${i}_${d}`) }])),
-    nodes: [{ type: c.type, ...(c.domain === undefined ? {} : { domain: c.domain }), inputs: c.inputs.map((t, i) => (t ? `x${i}` : "")), outputs: c.outputs.map((_, i) => `y${i}`), attributes: c.attributes ?? {} }],
+    outputs: Object.fromEntries(outputs.map((t, i) => [`y${i}`, t && { dtype: t.dtype, dims: Array.from({ length: t.rank }, (_, d) => `d${i}_${d}`) }])),
+    nodes: [{ type: c.type, ...(c.domain === undefined ? {} : { domain: c.domain }), inputs: c.inputs.map((t, i) => (t ? `x${i}` : "")), outputs: outputs.map((_, i) => `y${i}`), attributes: c.attributes ?? {} }],
   };
   return { spec, feeds: Object.fromEntries(given.filter(([, , constant]) => !constant).map(([name, t]) => [name, t])) };
 }

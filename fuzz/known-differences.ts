@@ -1,0 +1,77 @@
+/**
+ * Where onnxruntime gives what the standard does not say. Each entry names the smallest inputs that show it, told from a
+ * case and the difference found; docs/onnxruntime-differences.md lists them.
+ */
+import { isFloat } from "../src/core/dtype.ts";
+import { toNumbers } from "../src/core/tensor.ts";
+import type { FuzzCase } from "./fuzz-case.ts";
+
+export interface KnownDifference {
+  readonly operators: readonly string[];
+  /** What onnxruntime does. */
+  readonly onnxruntime: string;
+  /** What the standard says, and we do. */
+  readonly standard: string;
+  when(c: FuzzCase): boolean;
+}
+
+const holds = (c: FuzzCase, is: (x: number) => boolean): boolean => c.inputs.some((t) => t && isFloat(t.dtype) && Array.from(toNumbers(t)).some(is));
+const listOf = (c: FuzzCase, name: string): readonly number[] => { const v = c.attributes?.[name]; return Array.isArray(v) ? v : []; };
+const isSame = (c: FuzzCase): boolean => String(c.attributes?.["auto_pad"] ?? "").startsWith("SAME");
+
+export const knownDifferences: readonly KnownDifference[] = [
+  {
+    operators: ["ReduceMax", "ReduceMin", "GlobalMaxPool", "MaxPool", "TopK"],
+    onnxruntime: "compares past NaN, so that the result hangs on where it stands and on the vector width",
+    standard: "numpy's maximum and sort, by which the standard's reference computes: NaN is passed on, and sorts above every number",
+    when: (c) => holds(c, Number.isNaN),
+  },
+  {
+    operators: ["GlobalMaxPool", "MaxPool"],
+    onnxruntime: "starts from the lowest finite number, which an image of −∞ becomes",
+    standard: "the maximum of −∞ alone is −∞",
+    when: (c) => holds(c, (x) => x === -Infinity),
+  },
+  {
+    operators: ["LogSoftmax", "Softmax"],
+    onnxruntime: "leaves elements finite or infinite in a row that holds NaN or +∞ (float64)",
+    standard: "each element is divided by (or has subtracted) a sum over the whole row, which is NaN",
+    when: (c) => holds(c, (x) => Number.isNaN(x) || x === Infinity),
+  },
+  {
+    operators: ["LpPool", "MaxPool", "AveragePool", "Conv", "ConvInteger"],
+    onnxruntime: "leaves dilations out of the padding of auto_pad = SAME_UPPER and SAME_LOWER in pools",
+    standard: "the output has ⌈input / stride⌉ elements",
+    when: (c) => isSame(c) && listOf(c, "dilations").some((d) => d > 1),
+  },
+  {
+    operators: ["MatMul", "Gemm"],
+    onnxruntime: "leaves the memory of a product over no elements as it was (float64)",
+    standard: "an empty sum is 0",
+    when: (c) => c.inputs.some((t) => t?.dims.includes(0)),
+  },
+  {
+    operators: ["Slice"],
+    onnxruntime: "takes an end of INT32_MAX or INT64_MAX with a negative step as “up to the first element”",
+    standard: "such an end is clamped to the last element, so that nothing is left; INT_MIN means the first",
+    when: (c) => {
+      const ends = c.inputs[2], steps = c.inputs[4];
+      return ends !== undefined && steps !== undefined && Array.from(toNumbers(ends)).some((e, i) => e >= 2147483647 && (toNumbers(steps)[i] ?? 1) < 0);
+    },
+  },
+  {
+    operators: ["Clip"],
+    onnxruntime: "brings an infinity to the largest finite number where that bound is left out",
+    standard: "the text gives the largest finite number as default, the function body compares with the bounds that are there only; we follow the body",
+    when: (c) => holds(c, (x) => Math.abs(x) === Infinity) && (!c.inputs[1] || !c.inputs[2]),
+  },
+  {
+    operators: ["Gelu", "Shrink", "HardSigmoid", "Elu", "LeakyRelu", "Selu", "ThresholdedRelu", "Celu"],
+    onnxruntime: "computes float64 with constants or sums of float32",
+    standard: "the result has the precision of its type",
+    when: (c) => c.inputs[0]?.dtype === "float64",
+  },
+];
+
+export const isKnown = (c: FuzzCase, message: string): boolean =>
+  message.startsWith("reference against onnxruntime") && knownDifferences.some((k) => k.operators.includes(c.type) && k.when(c));
