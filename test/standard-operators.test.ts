@@ -1,8 +1,13 @@
 /** Operators of the standard that few models have, each at sizes at which kernels run in lanes and have tails, with onnxruntime as the judge. */
 import { describe, expect, test } from "vitest";
+import { compile, optimise } from "../src/api/index.ts";
 import type { DType } from "../src/core/dtype.ts";
 import { fromNumbers, sizeOf, type Tensor } from "../src/core/tensor.ts";
-import { judge, type JudgedCase } from "./support/onnxruntime-check.ts";
+import { readModel } from "../src/onnx/read.ts";
+import { operators } from "../src/ops/index.ts";
+import { mismatch } from "./support/differential.ts";
+import { judge, modelOf, type JudgedCase } from "./support/onnxruntime-check.ts";
+import { runOnnxruntime } from "./support/onnxruntime.ts";
 
 const wave = (dims: readonly number[], scale = 1, dtype: DType = "float32"): Tensor => fromNumbers(dtype, dims, Array.from({ length: sizeOf(dims) }, (_, i) => Math.sin(i * 2.3 + 0.4) * scale));
 const whole = (dims: readonly number[], span: number, dtype: DType = "int64"): Tensor => fromNumbers(dtype, dims, Array.from({ length: sizeOf(dims) }, (_, i) => (i * 7 + Math.floor(i / 3)) % span));
@@ -55,4 +60,11 @@ describe("operators as onnxruntime has them", () => {
   test.for(cases.map((c): [string, Case] => [`${c.type} ${JSON.stringify(c.attributes ?? {})}`, c]))("%s", async ([, { rank, outputs, ...c }]) => {
     expect(await judge({ ...c, domain: "", outputs: outputs ?? [["float32", rank ?? 1]] })).toBeUndefined();
   });
+});
+
+test("a DeformConv is written as itself, though it is compiled as its parts", async () => {
+  const { bytes, feeds } = modelOf({ type: "DeformConv", domain: "", outputs: [["float32", 4]], inputs: [{ tensor: wave([1, 4, 6, 6]) }, fixed(wave([2, 4, 3, 3])), { tensor: wave([1, 18, 4, 4]) }] });
+  const { model } = await optimise(bytes), { report } = await compile(bytes);
+  expect(mismatch(await runOnnxruntime(model, feeds), await runOnnxruntime(bytes, feeds))).toBeUndefined();
+  expect([readModel(model, operators).graph.nodes.map((n) => n.op.type), report.hostOperators]).toEqual([["DeformConv"], []]);
 });

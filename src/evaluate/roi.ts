@@ -10,7 +10,7 @@ import { numberOf, numbersOf, stringOf } from "./read-attribute.ts";
 const f = Math.fround;
 
 /** The two pixels around a sample along one axis, and the weight of the second. */
-export interface Sample { readonly low: number; readonly high: number; readonly weight: number }
+interface Sample { readonly low: number; readonly high: number; readonly weight: number }
 
 /** Undefined outside the image. */
 function neighbours(v: number, size: number): Sample | undefined {
@@ -20,7 +20,7 @@ function neighbours(v: number, size: number): Sample | undefined {
 }
 
 /** The samples of every row and column of bins of a region [left, top, right, bottom]. */
-export function sampleGrid(roi: readonly number[], height: number, width: number, attributes: EvaluateAttributes): Record<"rows" | "columns", (Sample | undefined)[][]> {
+function sampleGrid(roi: readonly number[], height: number, width: number, attributes: EvaluateAttributes): Record<"rows" | "columns", (Sample | undefined)[][]> {
   const scale = f(numberOf(attributes, "spatial_scale", 1)), half = stringOf(attributes, "coordinate_transformation_mode", "half_pixel") === "half_pixel";
   const ratio = numberOf(attributes, "sampling_ratio", 0);
   const axis = (k: number, bins: number, size: number): (Sample | undefined)[][] => {

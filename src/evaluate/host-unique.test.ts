@@ -1,11 +1,8 @@
-/** What the runtime runs in the place of a naive evaluation gives the same. */
+/** What the runtime runs in the place of the naive Unique gives the same. */
 import { describe, expect, it } from "vitest";
-import type { DType } from "../core/dtype.ts";
-import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
-import { RoiAlign as fastRoi } from "./host-roi.ts";
+import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
 import { Unique as fastUnique } from "./host-unique.ts";
 import { Unique } from "./order.ts";
-import { RoiAlign } from "./roi.ts";
 
 const context = { outputCount: 4 };
 const bits = (list: readonly Tensor[]): unknown => list.map((t) => [t.dtype, t.dims, t.dtype === "string" ? t.data : Array.from(toNumbers(t), String)]);
@@ -26,15 +23,4 @@ describe("Unique", () => {
     expect([Array.from(y?.data ?? [], Number), Array.from(counts?.data ?? [], Number)]).toEqual([[-Infinity, -0, 1, 3, NaN], [1, 2, 1, 3, 2]]);
   });
   it("a wrong result is seen", () => { expect(bits(fastUnique([tensors[0]], { sorted: 0 }, context))).not.toEqual(bits(Unique([tensors[0]], { sorted: 1 }, context))); });
-});
-
-describe("RoiAlign", () => {
-  const wave = (dims: readonly number[], dtype: DType = "float32"): Tensor => fromNumbers(dtype, dims, Array.from({ length: sizeOf(dims) }, (_, i) => Math.sin(i * 1.3)));
-  const inputs = [wave([2, 3, 7, 6]), fromNumbers("float32", [4, 4], [0, 0, 5, 6, -3, 2, 9, 4.5, 5, 5, 2, 3, 1.25, 1.5, 20, 30]), fromNumbers("int64", [4], [0, 1, 1, 0])];
-  it("samples what the naive one samples", () => {
-    for (const mode of ["avg", "max"]) for (const sampling_ratio of [0, 2]) for (const coordinate_transformation_mode of ["half_pixel", "output_half_pixel"]) {
-      const attributes = { mode, sampling_ratio, coordinate_transformation_mode, output_height: 3, output_width: 2, spatial_scale: 0.8 };
-      expect(bits(fastRoi(inputs, attributes, context))).toEqual(bits(RoiAlign(inputs, attributes, context)));
-    }
-  });
 });
