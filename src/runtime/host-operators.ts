@@ -148,7 +148,7 @@ export const hostOperators: Readonly<Record<string, () => Promise<Evaluate | Eva
   ":Reshape": () => import("../evaluate/shape.ts").then((m) => m.Reshape),
   ":Resize": () => import("../evaluate/resize.ts").then((m) => m.Resize),
   ":ReverseSequence": () => import("../evaluate/movement.ts").then((m) => m.ReverseSequence),
-  ":RoiAlign": () => import("../evaluate/host-roi.ts").then((m) => m.RoiAlign),
+  ":RoiAlign": () => import("../evaluate/roi.ts").then((m) => m.RoiAlign),
   ":RotaryEmbedding": () => import("../evaluate/rotary-embedding.ts").then((m) => m.RotaryEmbedding),
   ":Round": () => import("../evaluate/unary-math.ts").then((m) => m.Round),
   ":STFT": () => import("../evaluate/host-fourier.ts").then((m) => m.STFT),
