@@ -7,7 +7,8 @@ import { Conv } from "./conv.ts";
 import { erf } from "./erf.ts";
 import { mapNumbers } from "./map-elements.ts";
 import { broadcastDims, broadcastSources } from "../core/strided.ts";
-import { multiply, planMatMul } from "./matmul.ts";
+import { Gemm, multiply, planMatMul } from "./matmul.ts";
+import { Transpose } from "./movement.ts";
 import { numberOf, numbersOf, stringOf } from "./read-attribute.ts";
 import { at } from "./window.ts";
 
@@ -30,21 +31,32 @@ export const QuickGelu: Evaluate = ([X], attributes) => {
   return biased(X, undefined, (x) => x / (1 + Math.exp(-alpha * x)));
 };
 
-/** The tensor with its last two axes exchanged. */
-function exchanged(t: Tensor): Tensor {
-  const rank = t.dims.length, rows = at(t.dims, rank - 2), columns = at(t.dims, rank - 1), x = toNumbers(t);
-  const y = Float64Array.from({ length: x.length }, (_, i) => {
-    const row = i % rows, column = Math.floor(i / rows) % columns, matrix = Math.floor(i / (rows * columns));
-    return x[(matrix * rows + row) * columns + column] ?? 0;
-  });
-  return fromNumbers(t.dtype, [...t.dims.slice(0, -2), columns, rows], y);
+/** An operand of a product: its first axis behind those of the batch, its last two exchanged, as asked. */
+function operand(t: Tensor, swap: number, batch: number): Tensor {
+  const rank = t.dims.length, axes = t.dims.map((_, d) => d);
+  if (rank < 2) return t;
+  const placed = batch ? [...axes.slice(1, -1), 0, rank - 1] : axes, perm = swap ? [...placed.slice(0, -2), rank - 1, at(placed, rank - 2)] : placed;
+  return present(Transpose([t], { perm }, { outputCount: 1 })[0], "transposed");
 }
 
 export const FusedMatMul: Evaluate = ([A, B], attributes) => {
-  invariant(!numberOf(attributes, "transBatchA") && !numberOf(attributes, "transBatchB"), "batches are not transposed");
-  const given = (t: Tensor, flag: string): Tensor => (numberOf(attributes, flag) && t.dims.length > 1 ? exchanged(t) : t);
-  const a = given(present(A, "A"), "transA"), b = given(present(B, "B"), "transB"), plan = planMatMul(a.dims, b.dims), alpha = numberOf(attributes, "alpha");
+  const flag = (name: string): number => numberOf(attributes, name, 0), alpha = numberOf(attributes, "alpha");
+  const a = operand(present(A, "A"), flag("transA"), flag("transBatchA")), b = operand(present(B, "B"), flag("transB"), flag("transBatchB")), plan = planMatMul(a.dims, b.dims);
   return [fromNumbers(a.dtype, plan.dims, multiply(toNumbers(a), toNumbers(b), plan).map((v) => alpha * v))];
+};
+
+export const BiasAdd: Evaluate = ([X, bias, skip]) => {
+  const x = present(X, "X"), values = toNumbers(x), b = toNumbers(present(bias, "bias")), s = toNumbers(present(skip, "skip"));
+  return [fromNumbers(x.dtype, x.dims, Float64Array.from(values, (v, i) => v + (b[i % b.length] ?? 0) + (s[i] ?? 0)))];
+};
+
+export const BiasSplitGelu: Evaluate = ([X, bias]) => {
+  const x = present(X, "X"), values = toNumbers(x), b = toNumbers(present(bias, "bias")), width = at(x.dims, x.dims.length - 1), half = width / 2;
+  const sum = (i: number): number => (values[i] ?? 0) + (b[i % width] ?? 0);
+  return [fromNumbers(x.dtype, [...x.dims.slice(0, -1), half], Float64Array.from({ length: values.length / 2 }, (_, i) => {
+    const from = Math.floor(i / half) * width + (i % half);
+    return sum(from) * gelu(sum(from + half));
+  }))];
 };
 
 /** The activation of a fused convolution, with its parameters. */
@@ -61,6 +73,13 @@ function activationOf(attributes: EvaluateAttributes): (x: number) => number {
     default: return invariant(false, `activation ${name} is known`) as never;
   }
 }
+
+/** activation(alpha · A' · B' + beta · C) */
+export const FusedGemm: Evaluate = (inputs, attributes, context) => {
+  const name = stringOf(attributes, "activation", ""), slope = name === "LeakyRelu" ? 0.01 : 0.2;
+  const f = activationOf({ activation: name, activation_params: [numberOf(attributes, "activation_alpha", slope), numberOf(attributes, "activation_beta", 0.5)] });
+  return [mapNumbers(present(Gemm(inputs, attributes, context)[0], "Y"), f)];
+};
 
 /** activation(Conv(X, W, B) + Z) */
 export const FusedConv: Evaluate = ([X, W, B, Z], attributes, context) => {

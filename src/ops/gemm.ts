@@ -1,6 +1,6 @@
 /** Y = alpha · A' · B' + beta · C, for matrices; C broadcasts to Y. */
 import { broadcastDim, formatShape } from "../core/dim.ts";
-import { defineOp, float, int, type Operand } from "../graph/op.ts";
+import { defineOp, float, int, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import { add, cast, computeScalar, constant, mul, scalarType, type Expr } from "../kernel/expr.ts";
 import { Gemm as evaluate } from "../evaluate/matmul.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
@@ -31,6 +31,27 @@ function finish(accumulator: Expr, C: Operand | undefined, { alpha, beta }: Opti
   return C && beta !== 0 ? add(value, scaled(C.at(...broadcastIndices(C.shape, [product.m, product.n], indices)), beta)) : value;
 }
 
+/** The product's type; reports operands that do not fit. */
+export function inferGemm({ A, B, C }: { readonly A: TypeInfo; readonly B: TypeInfo; readonly C: TypeInfo | undefined }, { transA, transB }: Pick<Options, "transA" | "transB">, context: InferContext): readonly TypeInfo[] {
+  if (A.shape.length !== 2 || B.shape.length !== 2) context.fail("OF3010", `needs matrices, got ${formatShape(A.shape)} and ${formatShape(B.shape)}`);
+  if (A.dtype !== B.dtype || (C && C.dtype !== A.dtype)) context.fail("OF3013", "operands have different types");
+  const [inner, other] = [A.shape[transA ? 0 : 1], B.shape[transB ? 1 : 0]];
+  if (typeof inner === "number" && typeof other === "number" && inner !== other)
+    context.fail("OF3011", `inner sizes differ: ${formatShape(A.shape)}${transA ? " transposed" : ""} and ${formatShape(B.shape)}${transB ? " transposed" : ""}`);
+  if (inner !== undefined && other !== undefined) context.agree?.(inner, other, "equal");
+  const shape = [A.shape[transA ? 1 : 0] ?? 1, B.shape[transB ? 0 : 1] ?? 1];
+  if (C) {
+    agreeBroadcast(context, [C.shape, shape]);
+    const fits = C.shape.length <= 2 && C.shape.every((d, i) => {
+      const own = shape[i + 2 - C.shape.length] ?? 1;
+      const joined = broadcastDim(d, own);
+      return joined !== undefined && !(own === 1 && typeof joined === "number" && joined !== 1);
+    });
+    if (!fits) context.fail("OF3011", `C ${formatShape(C.shape)} does not broadcast to ${formatShape(shape)}`);
+  }
+  return [{ dtype: A.dtype, shape }];
+}
+
 export const Gemm = defineOp({
   type: "Gemm",
   domain: "",
@@ -38,25 +59,7 @@ export const Gemm = defineOp({
   inputs: { A: "required", B: "required", C: "optional" },
   attributes: { alpha: float(1), beta: float(1), transA: int(0), transB: int(0) },
   fusionKind: "contraction",
-  infer({ A, B, C }, { transA, transB }, context) {
-    if (A.shape.length !== 2 || B.shape.length !== 2) context.fail("OF3010", `needs matrices, got ${formatShape(A.shape)} and ${formatShape(B.shape)}`);
-    if (A.dtype !== B.dtype || (C && C.dtype !== A.dtype)) context.fail("OF3013", "operands have different types");
-    const [inner, other] = [A.shape[transA ? 0 : 1], B.shape[transB ? 1 : 0]];
-    if (typeof inner === "number" && typeof other === "number" && inner !== other)
-      context.fail("OF3011", `inner sizes differ: ${formatShape(A.shape)}${transA ? " transposed" : ""} and ${formatShape(B.shape)}${transB ? " transposed" : ""}`);
-    if (inner !== undefined && other !== undefined) context.agree?.(inner, other, "equal");
-    const shape = [A.shape[transA ? 1 : 0] ?? 1, B.shape[transB ? 0 : 1] ?? 1];
-    if (C) {
-      agreeBroadcast(context, [C.shape, shape]);
-      const fits = C.shape.length <= 2 && C.shape.every((d, i) => {
-        const own = shape[i + 2 - C.shape.length] ?? 1;
-        const joined = broadcastDim(d, own);
-        return joined !== undefined && !(own === 1 && typeof joined === "number" && joined !== 1);
-      });
-      if (!fits) context.fail("OF3011", `C ${formatShape(C.shape)} does not broadcast to ${formatShape(shape)}`);
-    }
-    return [{ dtype: A.dtype, shape }];
-  },
+  infer: inferGemm,
   evaluate,
   lower({ A, B, C }, attributes) {
     const product = productOf(A, B, attributes);

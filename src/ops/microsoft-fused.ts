@@ -2,7 +2,7 @@
  * Operators that onnxruntime's optimiser writes (com.microsoft). Each is compiled as the operators it was fused from, so
  * that our own fusion decides what becomes one kernel.
  */
-import { broadcastShapes, formatShape, type Dim } from "../core/dim.ts";
+import { broadcastShapes, dimExactDiv, formatShape, type Dim } from "../core/dim.ts";
 import { defineOp, float, int, optional, string, type ExpandContext, type InferContext, type OpDef, type TypeInfo } from "../graph/op.ts";
 import * as evaluate from "../evaluate/com-microsoft-fused.ts";
 import { Gelu, HardSigmoid, LeakyRelu, Relu, Sigmoid } from "./activation.ts";
@@ -12,10 +12,12 @@ import { Clip } from "./clip.ts";
 import { Conv } from "./conv.ts";
 import { convolutionAttributes, inferConvolution } from "./convolution.ts";
 import { Expansion, listOf, scalarOf } from "./expansion.ts";
+import { Gemm, inferGemm } from "./gemm.ts";
 import { LayerNormalization, RMSNormalization } from "./layer-normalization.ts";
 import { MatMul } from "./matmul.ts";
 import { inferMatrixProduct } from "./matrix-product.ts";
 import { ReduceMean } from "./reduce.ts";
+import { Slice } from "./slice.ts";
 import { Transpose } from "./transpose.ts";
 import { Sqrt, Tanh } from "./unary-math.ts";
 import { agreeBroadcast } from "./element-wise.ts";
@@ -48,29 +50,82 @@ export const QuickGelu = defineOp({
   },
 });
 
+/** Each rank's axes: those of the batch come before the matrix's where `batch` says that the matrix's first stands in front of them; `swap` exchanges the last two. */
+function matrixAxes(rank: number, swap: number, batch: number): readonly number[] {
+  const axes = Array.from({ length: rank }, (_, d) => d);
+  if (rank < 2) return axes;
+  const placed = batch ? [...axes.slice(1, -1), 0, rank - 1] : axes;
+  return swap ? [...placed.slice(0, -2), ...placed.slice(-1), ...placed.slice(-2, -1)] : placed;
+}
+const withAxes = (t: TypeInfo, axes: readonly number[]): TypeInfo => ({ dtype: t.dtype, shape: axes.map((d) => t.shape[d] ?? 1) });
+
 /** alpha · A' · B' */
 export const FusedMatMul = defineOp({
   ...common, type: "FusedMatMul", inputs: { A: "required", B: "required" },
   attributes: { alpha: float(1), transA: int(0), transB: int(0), transBatchA: int(0), transBatchB: int(0) },
   evaluate: evaluate.FusedMatMul,
   infer({ A, B }, { transA, transB, transBatchA, transBatchB }, context) {
-    if (transBatchA || transBatchB) context.fail("OF3012", "transBatchA and transBatchB are not supported");
-    return [{ dtype: A.dtype, shape: inferMatrixProduct(transA ? exchanged(A) : A, transB ? exchanged(B) : B, context) }];
+    const read = (t: TypeInfo, swap: number, batch: number): TypeInfo => withAxes(t, matrixAxes(t.shape.length, swap, batch));
+    return [{ dtype: A.dtype, shape: inferMatrixProduct(read(A, transA, transBatchA), read(B, transB, transBatchB), context) }];
   },
-  expand: ({ inputs, inputTypes, outputs }, { alpha, transA, transB }) => {
+  expand: ({ inputs, inputTypes, outputs }, { alpha, transA, transB, transBatchA, transBatchB }) => {
     const to = new Expansion();
-    const read = (i: number, flag: number): string | undefined => {
-      const rank = inputTypes[i]?.shape.length ?? 0;
-      return flag && rank > 1 ? to.add(Transpose, [inputs[i]], { perm: [...Array.from({ length: rank - 2 }, (_, d) => d), rank - 1, rank - 2] }) : inputs[i];
+    const read = (i: number, swap: number, batch: number): string | undefined => {
+      const perm = matrixAxes(inputTypes[i]?.shape.length ?? 0, swap, batch);
+      return perm.every((axis, d) => axis === d) ? inputs[i] : to.add(Transpose, [inputs[i]], { perm });
     };
-    const product = to.add(MatMul, [read(0, transA), read(1, transB)], {}, alpha === 1 ? outputs[0] : undefined);
+    const product = to.add(MatMul, [read(0, transA, transBatchA), read(1, transB, transBatchB)], {}, alpha === 1 ? outputs[0] : undefined);
     if (alpha !== 1) to.add(Mul, [product, scalarOf(inputTypes[0]?.dtype ?? "float32", alpha)], {}, outputs[0]);
     return to.nodes;
   },
 });
 
-const exchanged = (t: TypeInfo): TypeInfo =>
-  (t.shape.length < 2 ? t : { dtype: t.dtype, shape: [...t.shape.slice(0, -2), ...t.shape.slice(-1), ...t.shape.slice(-2, -1)] });
+/** activation(alpha · A' · B' + beta · C) */
+export const FusedGemm = defineOp({
+  ...common, type: "FusedGemm", inputs: { A: "required", B: "required", C: "optional" },
+  attributes: {
+    alpha: float(1), beta: float(1), transA: int(0), transB: int(0), activation: string(""),
+    activation_alpha: optional("float"), activation_beta: optional("float"), activation_gamma: optional("float"),
+  },
+  evaluate: evaluate.FusedGemm,
+  infer({ A, B, C }, attributes, context) {
+    if (!activations.includes(attributes.activation) || attributes.activation === "Clip") context.fail("OF3012", `unknown activation '${attributes.activation}'`);
+    return inferGemm({ A, B, C }, attributes, context);
+  },
+  expand: ({ inputs, inputTypes, outputs }, { activation, activation_alpha, activation_beta, activation_gamma: _, ...attributes }) => {
+    const to = new Expansion(), plain = activation === "", slope = activation === "LeakyRelu" ? 0.01 : 0.2;
+    const sum = to.add(Gemm, inputs, attributes, plain ? outputs[0] : undefined);
+    if (!plain) activate(to, sum, activation, [activation_alpha ?? slope, activation_beta ?? 0.5], inputTypes[0]?.dtype ?? "float32", outputs[0]);
+    return to.nodes;
+  },
+});
+
+/** X + bias + skip */
+export const BiasAdd = defineOp({
+  ...common, type: "BiasAdd", inputs: { X: "required", bias: "required", skip: "required" }, attributes: {}, evaluate: evaluate.BiasAdd,
+  infer: ({ X }) => [{ dtype: X.dtype, shape: X.shape }],
+  expand: ({ inputs: [x, bias, skip], outputs }) => {
+    const to = new Expansion();
+    to.add(Add, [to.add(Add, [x, bias]), skip], {}, outputs[0]);
+    return to.nodes;
+  },
+});
+
+/** The first half of x + bias, along the last axis, times Gelu of the second. */
+export const BiasSplitGelu = defineOp({
+  ...common, type: "BiasSplitGelu", inputs: { X: "required", bias: "required" }, attributes: {}, evaluate: evaluate.BiasSplitGelu,
+  infer({ X }, _, context) {
+    const half = dimExactDiv(X.shape[X.shape.length - 1] ?? 1, 2) ?? context.fail("OF3011", `${formatShape(X.shape)} does not split into halves`);
+    return [{ dtype: X.dtype, shape: [...X.shape.slice(0, -1), half] }];
+  },
+  expand: ({ inputs: [x, bias], outputTypes, outputs }) => {
+    const half = outputTypes[0]?.shape.at(-1);
+    if (typeof half !== "number") return undefined;
+    const to = new Expansion(), sum = to.add(Add, [x, bias]), part = (from: number): string => to.add(Slice, [sum, listOf(from), listOf(from + half), listOf(-1)]);
+    to.add(Mul, [part(0), to.add(Gelu, [part(half)], { approximate: "none" })], {}, outputs[0]);
+    return to.nodes;
+  },
+});
 
 /** Adds the activation of a fused convolution; undefined for a name that is not known. */
 function activate(to: Expansion, x: string, name: string, [a = 0, b = 0]: readonly number[], dtype: TypeInfo["dtype"], output: string | undefined): string | undefined {
