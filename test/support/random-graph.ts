@@ -5,20 +5,24 @@
  */
 import { sizeOf } from "../../src/core/tensor.ts";
 import { randomFrom, type Random } from "./random.ts";
-import { broadcast, dimOf, ModelParts, type Known, type RandomModel } from "./random-model-parts.ts";
+import { broadcast, dimOf, type Known, type RandomModel } from "./random-model-parts.ts";
+import { QuantizedParts } from "./random-quantized-parts.ts";
 
 export type { RandomModel } from "./random-model-parts.ts";
 
-/** A model of about `size` nodes, made from `seed` alone. `early`: of the kinds of step that there were at first. */
-export function randomModel(seed: number, size: number, early = false): RandomModel {
-  return new Builder(randomFrom(seed), early).build(size);
+/** Which kinds of step there are: 0 as at first, 1 with more operators, 2 with quantised stretches. */
+export type Generation = 0 | 1 | 2;
+
+/** A model of about `size` nodes, made from `seed` alone. */
+export function randomModel(seed: number, size: number, generation: Generation = 2): RandomModel {
+  return new Builder(randomFrom(seed), generation).build(size);
 }
 
-class Builder extends ModelParts {
-  readonly #early: boolean;
-  constructor(random: Random, early: boolean) {
+class Builder extends QuantizedParts {
+  readonly #generation: Generation;
+  constructor(random: Random, generation: Generation) {
     super(random);
-    this.#early = early;
+    this.#generation = generation;
   }
 
   build(size: number): RandomModel {
@@ -41,7 +45,8 @@ class Builder extends ModelParts {
     const later = [
       () => this.#rmsNorm(), () => this.#maskedAttention(), () => this.#conv1d(), () => this.#recurrence(), () => this.#spelledActivation(), () => this.#expand(),
     ];
-    this.random.pick(this.#early ? steps : [...steps, ...later])();
+    const quantized = [() => this.quantizedStretch(), () => this.quantizedStretch()];
+    this.random.pick([...steps, ...(this.#generation > 0 ? later : []), ...(this.#generation > 1 ? quantized : [])])();
   }
 
   #unary(): void {
