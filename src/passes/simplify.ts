@@ -23,7 +23,6 @@ export function simplify(graph: Graph, ledger: Ledger, options: SimplifyOptions 
   for (let round = 0; round < maxRounds; round++) {
     const did = [
       infer(graph),
-      expandComposites(graph, ledger, options.symbolic === false),
       normaliseLoops(graph, ledger, options),
       fold(graph, ledger, options),
       inlineKnownIfs(graph, ledger),
@@ -33,7 +32,8 @@ export function simplify(graph: Graph, ledger: Ledger, options: SimplifyOptions 
       mergeCommonSubexpressions(graph, ledger),
       eliminateDeadCode(graph, ledger),
     ];
-    if (!did.some(Boolean)) return changed;
+    // Composites last: what has become constant by then may give them a kernel of their own.
+    if (!did.some(Boolean) && !expandComposites(graph, ledger, options.symbolic === false)) return changed;
     changed = true;
   }
   return changed;
