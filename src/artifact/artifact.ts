@@ -116,6 +116,7 @@ function checkManifest(m: Manifest, sections: readonly Section[], weightBytes: n
     else if ("if" in s) { if (typeof s.if === "number") buffer(s.if); s.then.forEach(step); s.else.forEach(step); }
     else if ("loop" in s) { [typeof s.count === "number" ? s.count : null, s.condition, s.next, s.iteration, ...s.carry.flat(), ...s.stack.flat()].forEach(buffer); s.loop.forEach(step); }
     else if ("move" in s) s.move.flat().forEach(buffer);
+    else if ("check" in s) s.check.forEach(buffer);
     else if (!("run" in s && Array.isArray(s.calls))) inconsistent("it has a step of no known kind");
   };
   m.steps.forEach(step);

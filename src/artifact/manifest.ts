@@ -113,6 +113,8 @@ export type StepJson =
   | { readonly if: number | { readonly predicate: DimJson }; readonly then: readonly StepJson[]; readonly else: readonly StepJson[] }
   /** Hands values on, all at once; sizes that have no value yet are those of what comes. */
   | { readonly move: readonly (readonly [from: number, to: number])[] }
+  /** Stops the run where values are not what kernels rely on: buffers of the least and largest index, and the sizes of their axes; none for divisors. */
+  | { readonly check: readonly [low: number, high: number]; readonly sizes: readonly DimJson[]; readonly node: string; readonly value: string }
   | LoopJson;
 
 /** A loop as `LoopStep` of the kernel language says it; null stands for what is absent. */

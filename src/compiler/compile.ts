@@ -7,6 +7,7 @@ import { dimToJson } from "../core/dim-json.ts";
 import { readModel, type ModelSource, type ReadModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
 import { countNodes, Ledger } from "../passes/ledger.ts";
+import { guardValues } from "../passes/guard-values.ts";
 import { simplify } from "../passes/simplify.ts";
 import { attentionBlock } from "../schedule/attention.ts";
 import { rules as builtInRules } from "../rules/index.ts";
@@ -104,7 +105,11 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     options.onStage?.({ name: "simplified", graph: model.graph, info: model.info });
     return { ...model, ledger, nodesRead, chains, traffic: snapshotTraffic(model.graph) };
   };
-  const fused = fuse(read, (m) => simplify(m.graph, m.ledger, { symbolic }), {
+  const settle = (m: Prepared): void => {
+    simplify(m.graph, m.ledger, { symbolic });
+    if (symbolic) guardValues(m.graph);
+  };
+  const fused = fuse(read, settle, {
     rules, switches, fusion, mayApproximate: approximations(options, rules),
     ...(options.fuel === undefined ? {} : { fuel: options.fuel }), skip: options.skip ?? [], keepDtype: options.keepDtype ?? [], typeOf: (n) => nodeTypes.get(n),
   });

@@ -29,10 +29,10 @@ export interface CountedWork {
 }
 
 /** Steps of a program: every call, host operator, If and Loop, in all branches. */
-export const countSteps = (program: Program): number => [...allSteps(program.steps)].length;
+export const countSteps = (program: Program): number => [...allSteps(program.steps)].filter((s) => s.kind !== "check").length;
 
-/** Copies, which no original node asked for. */
-export const countAdded = (program: Program): number => [...allSteps(program.steps)].filter((s) => s.origin.label === "Copy").length;
+/** Copies and looks at values, which no original node asked for. */
+export const countAdded = (program: Program): number => [...allSteps(program.steps)].filter((s) => s.origin.label === "Copy" || s.origin.label === "ValueRange").length;
 
 export function countWork(work: CountedWork): Counts {
   const details = new Map<string, { times: number; nodesSaved: number }>();

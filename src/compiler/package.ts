@@ -137,6 +137,7 @@ function stepOf(step: SegmentedStep, buffers: BufferTable, section: WeightsSecti
       attributes: Object.fromEntries(Object.entries(step.attributes).map(([k, v]) => [k, attributeOf(v, section)])),
       inputs: step.inputs.map(number), outputs: step.outputs.map(number),
     };
+    case "check": return { check: [buffers.number(step.low), buffers.number(step.high)], sizes: step.sizes.map(dimToJson), node: step.node, value: step.value };
     case "move": return { move: step.moves.map((m) => [buffers.number(m.from), buffers.number(m.to)] as const) };
     case "if": {
       const { condition } = step.step;

@@ -49,6 +49,7 @@ function stepLines(steps: readonly Step[], indent: string): string[] {
     switch (s.kind) {
       case "call": return [from, ...printKernel(s.kernel).split("\n").map((l) => indent + l), ""];
       case "host": return [from, `${indent}host ${s.op}(${names(s.inputs)}) -> (${names(s.outputs)})`, ""];
+      case "check": return [from, `${indent}check ${s.value}`, ""];
       case "move": return [from, ...s.moves.map((m) => `${indent}move ${m.from.name} -> ${m.to.name}`), ""];
       case "if": return [from, `${indent}if`, ...stepLines(s.then, `${indent}  `), `${indent}else`, ...stepLines(s.else, `${indent}  `)];
       case "loop": return [from, `${indent}loop`, ...stepLines(s.body, `${indent}  `)];

@@ -112,6 +112,16 @@ export interface Anchor {
 }
 
 
+/** What a kernel relies on in the elements of an input. */
+export interface Guard {
+  /** Which input. */
+  readonly input: number;
+  /** Sizes of the axes that its elements index, from either end; absent where they must not be 0. */
+  readonly axes?: readonly Dim[];
+  /** Each place along the input's last axis has an axis of its own; otherwise there is one for all. */
+  readonly each?: boolean;
+}
+
 /** A node as a file of some opset spells it, for `read` and `write`. */
 export interface Spelling {
   readonly type: string;
@@ -166,6 +176,8 @@ export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
   whole?(inputs: InputsOf<I, AnchorOperand>, attributes: AttributesOf<S>, outputs: readonly (Buffer | undefined)[]): Structure | WholeLoops;
   /** Whether `lower`, `anchor` or `whole` can say this node; one for which it answers false runs on the host. Absent: always. */
   lowerable?(inputs: InputsOf<I, TypeInfo>, attributes: AttributesOf<S>, context: LowerContext): boolean;
+  /** What its kernel relies on in the elements of its inputs; checked when running where it is not known (OF7014). */
+  guards?(inputs: InputsOf<I, TypeInfo>, attributes: AttributesOf<S>): readonly Guard[];
   /** Rewrites a spelling of an older opset to the form defined here. */
   read?(node: Spelling, opset: number): Spelling;
   /** Spells a node of this form for an older opset; undefined where that opset cannot say it. */

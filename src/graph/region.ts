@@ -12,8 +12,8 @@ export interface Region {
   readonly inputs: readonly Value[];
   /** Values that the kernel stores: read outside the region, or graph outputs. */
   readonly outputs: readonly Value[];
-  /** `host`: run by `evaluate`. `view`: no step, its output is another value's memory. `control`: If or Loop. */
-  readonly execution: "kernel" | "host" | "view" | "control";
+  /** `host`: run by `evaluate`. `view`: no step, its output is another value's memory. `control`: If or Loop. `check`: a look at values that kernels rely on. */
+  readonly execution: "kernel" | "host" | "view" | "control" | "check";
   /** Regions of the node's subgraphs, in the order of `subgraphs(node)`; for `control` only. */
   readonly branches?: readonly (readonly Region[])[];
 }

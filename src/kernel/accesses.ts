@@ -18,6 +18,7 @@ export function accessesOf(step: Step): StepAccesses {
     case "call": return { before: { reads: step.kernel.inputs, writes: [...step.kernel.outputs, ...step.kernel.scratch] }, after: none };
     case "host": return { before: { reads: there(step.inputs), writes: there(step.outputs) }, after: none };
     case "move": return { before: { reads: step.moves.map((m) => m.from), writes: step.moves.map((m) => m.to) }, after: none };
+    case "check": return { before: { reads: [step.low, step.high], writes: [] }, after: none };
     case "if": return { before: { reads: "predicate" in step.condition ? [] : [step.condition], writes: [] }, after: none };
     case "loop": {
       const { count, condition, next, iteration, carry, stack } = step;

@@ -4,6 +4,7 @@
  */
 import { invariant, present } from "../core/assert.ts";
 import { evaluateDim, isSymbolic, symbolsOf, type Dim } from "../core/dim.ts";
+import { checkValues } from "../core/value-check.ts";
 import { byteSize, viewBytes } from "../core/dtype.ts";
 import { bytesOf, rowMajorStrides, sizeOf, type Tensor } from "../core/tensor.ts";
 import type { Buffer } from "./expr.ts";
@@ -117,6 +118,10 @@ class ProgramRun {
         const values = step.moves.map((m) => this.read(m.from));
         step.moves.forEach((m, i) => this.#put(m.to, present(values[i], m.from.name)));
         return;
+      }
+      case "check": {
+        const cells = (b: Buffer): BigInt64Array => this.read(b).data as BigInt64Array;
+        return checkValues({ ...step, low: cells(step.low), high: cells(step.high), sizes: step.sizes.map((d) => this.#dim(d)) });
       }
       case "loop": return this.#loop(step);
     }

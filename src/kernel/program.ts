@@ -36,7 +36,21 @@ export type Step =
   | { readonly kind: "if"; readonly condition: Buffer | { readonly predicate: Dim }; readonly then: readonly Step[]; readonly else: readonly Step[]; readonly origin: StepOrigin }
   /** Hands values on, all at once: each `to` takes the elements of its `from`, and its sizes, which bind symbols that have no value. */
   | { readonly kind: "move"; readonly moves: readonly Move[]; readonly origin: StepOrigin }
+  /** Stops the run where values are not what kernels rely on: see `ValueCheck`. It comes last among its neighbours. */
+  | CheckStep
   | LoopStep;
+
+export interface CheckStep {
+  readonly kind: "check";
+  /** The least and the largest element (int64), for all or for each of `sizes`. */
+  readonly low: Buffer;
+  readonly high: Buffer;
+  /** Sizes of the axes that they index; none where they divide. */
+  readonly sizes: readonly Dim[];
+  readonly node: string;
+  readonly value: string;
+  readonly origin: StepOrigin;
+}
 
 export interface Move { readonly from: Buffer; readonly to: Buffer }
 

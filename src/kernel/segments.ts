@@ -3,7 +3,7 @@
  * compiled module; indices count segments in the order of a pre-order walk of the steps (then before else).
  */
 import { nestedSteps } from "./accesses.ts";
-import type { LoopStep, Step } from "./program.ts";
+import type { CheckStep, LoopStep, Step } from "./program.ts";
 
 export type CallStep = Extract<Step, { kind: "call" }>;
 export type HostStep = Extract<Step, { kind: "host" }>;
@@ -15,6 +15,7 @@ export type SegmentedStep =
   | { readonly kind: "segment"; readonly index: number; readonly calls: readonly CallStep[] }
   | HostStep
   | MoveStep
+  | CheckStep
   | { readonly kind: "if"; readonly step: IfStep; readonly then: readonly SegmentedStep[]; readonly else: readonly SegmentedStep[] }
   | { readonly kind: "loop"; readonly step: LoopStep; readonly body: readonly SegmentedStep[] };
 
@@ -41,7 +42,7 @@ export function segment(steps: readonly Step[]): Segmentation {
         continue;
       }
       open = undefined;
-      if (step.kind === "host" || step.kind === "move") out.push(step);
+      if (step.kind === "host" || step.kind === "move" || step.kind === "check") out.push(step);
       else if (step.kind === "if") out.push({ kind: "if", step, then: walk(step.then), else: walk(step.else) });
       else out.push({ kind: "loop", step, body: walk(step.body) });
     }

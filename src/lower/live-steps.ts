@@ -57,7 +57,7 @@ class Live {
       if ("predicate" in step.condition) this.#markSizes([step.condition.predicate]);
       return { ...step, then, else: otherwise };
     }
-    const always = step.kind === "host" && before.writes.length === 0;
+    const always = step.kind === "check" || (step.kind === "host" && before.writes.length === 0);
     if (!always && !before.writes.some((b) => (step.kind === "call" ? this.#isRead(b) : this.#isNeeded(b)))) return undefined;
     this.#mark(before.reads);
     if (step.kind === "call") this.#markSizes([...step.kernel.outputs.flatMap((b) => b.shape), ...dimsOfBody(step.kernel.body).values()]);

@@ -5,6 +5,7 @@
  */
 import { invariant, present } from "../core/assert.ts";
 import { isHeld } from "../core/container.ts";
+import { dimFromJson, type DimJson } from "../core/dim-json.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
 import { isTypeAttribute } from "../graph/op.ts";
 import type { Region } from "../graph/region.ts";
@@ -43,7 +44,7 @@ class ProgramLowering implements ControlContext {
     const steps = [...this.steps(this.#regions), ...results.flatMap((r) => r.copy)];
     const outputs = results.map((r) => r.output);
     const placements = new Map([...this.places.placements(), ...this.#extra]);
-    const live = liveSteps(steps, inputs, outputs, placements);
+    const live = checksLast(liveSteps(steps, inputs, outputs, placements));
     const used = usedBuffers(live, inputs, outputs);
     const storages = new Set([...used].map((b) => present(placements.get(b), `placement of ${b.name}`).storage));
     const weights = [...this.places.weights].filter(([storage]) => storages.has(storage)).map(([, weight]) => weight);
@@ -68,6 +69,7 @@ class ProgramLowering implements ControlContext {
       case "view": return this.#computed.has(region) ? [this.#call(region)] : [];
       case "kernel": return [this.#call(region)];
       case "host": return this.#host(region);
+      case "check": return [this.#check(region)];
       case "control": return lowerControl(region, regionOrigin(region), this);
     }
   }
@@ -96,6 +98,13 @@ class ProgramLowering implements ControlContext {
     return `${base}_${n}`;
   }
 
+  #check(region: Region): Step {
+    const node = present(region.nodes[0], "check"), [low, high] = node.inputs.map((v) => this.places.bufferOf(present(v, "range")));
+    const { sizes, node: at, value } = node.attributes;
+    invariant(low && high && Array.isArray(sizes), `${node.name} checks nothing`);
+    return { kind: "check", low, high, sizes: sizes.map((s) => dimFromJson(JSON.parse(String(s)) as DimJson)), node: String(at), value: String(value), origin: regionOrigin(region) };
+  }
+
   /** A host operator with copies of the inputs that are not row-major where they lie. */
   #host(region: Region): readonly Step[] {
     const node = present(region.nodes[0], "host node");
@@ -111,6 +120,12 @@ class ProgramLowering implements ControlContext {
     const outputs = node.outputs.map((v) => this.places.bufferOf(v));
     return [...copies, { kind: "host", domain: node.op.domain, op: node.op.type, attributes: attributesJson(node), inputs, outputs, origin: regionOrigin(region) }];
   }
+}
+
+/** Checks after everything beside them, so that they do not come between kernels. */
+function checksLast(steps: readonly Step[]): Step[] {
+  const nested = steps.map((s) => (s.kind === "if" ? { ...s, then: checksLast(s.then), else: checksLast(s.else) } : s.kind === "loop" ? { ...s, body: checksLast(s.body) } : s));
+  return [...nested.filter((s) => s.kind !== "check"), ...nested.filter((s) => s.kind === "check")];
 }
 
 function allRegions(regions: readonly Region[]): Region[] {

@@ -33,6 +33,8 @@ export function liveness(program: Program): Liveness {
     else { range.first = Math.min(range.first, at); range.last = Math.max(range.last, at); }
   };
   const loops: { readonly step: LoopStep; readonly first: number; readonly last: number }[] = [];
+  /** What is checked keeps what it holds until the end, so that it can be looked at after a trap too. */
+  const cells: Buffer[] = [];
   const walk = (steps: readonly Step[]): void => {
     for (const step of steps) {
       const at = next++;
@@ -40,6 +42,7 @@ export function liveness(program: Program): Liveness {
       const { before, after } = accessesOf(step);
       for (const b of [...before.reads, ...before.writes]) touch(storageOf(b), at);
       nestedSteps(step).forEach(walk);
+      if (step.kind === "check") cells.push(step.low, step.high);
       if (step.kind !== "loop") continue;
       const last = next++;
       for (const b of [...after.reads, ...after.writes]) touch(storageOf(b), last);
@@ -49,6 +52,7 @@ export function liveness(program: Program): Liveness {
   for (const i of program.inputs) touch(storageOf(i.buffer), -1);
   walk(program.steps);
   for (const o of program.outputs) touch(storageOf(o.buffer), next);
+  for (const b of cells) for (const end of [-1, next]) touch(storageOf(b), end);
   for (const { step, first, last } of loops) spreadOverLoop(step, first, last, ranges, storageOf);
   return { lifetimes: ranges, numbers, steps: next };
 }

@@ -1,6 +1,6 @@
 /**
  * Operators that read at indices held in tensors: Gather, GatherElements, GatherND. Negative indices count from the end.
- * Indices out of range are the model's error; they are not checked in kernels.
+ * Indices out of range are the model's error: kernels rely on their guards.
  */
 import { formatShape, shapeEqual, type Dim } from "../core/dim.ts";
 import * as evaluate from "../evaluate/gather.ts";
@@ -34,6 +34,7 @@ export const Gather = defineOp({
     return [typeWith(data.dtype, shape, movedElements(evaluate.Gather, [data, indices], [0], { axis: at }, 1)?.[0])];
   },
   lowerable: ({ data }) => data.dtype !== "string",
+  guards: ({ data }, { axis }) => [{ input: 1, axes: [data.shape[frontAxis(axis, data.shape.length)] ?? 1] }],
   lower: ({ data, indices }, { axis }) => {
     const at = frontAxis(axis, data.shape.length), rank = indices.shape.length, signed = mayBeNegative(indices);
     const only = numbersKnown(indices), size = data.shape[at] ?? 1;
@@ -58,6 +59,7 @@ export const GatherElements = defineOp({
     return [typeWith(data.dtype, indices.shape, movedElements(evaluate.GatherElements, [data, indices], [0], { axis }, 1)?.[0])];
   },
   lowerable: ({ data }) => data.dtype !== "string",
+  guards: ({ data }, { axis }) => [{ input: 1, axes: [data.shape[frontAxis(axis, data.shape.length)] ?? 1] }],
   lower: ({ data, indices }, { axis }) => {
     const at = frontAxis(axis, data.shape.length);
     return [(...position) => data.at(...position.map((p, i) => (i === at ? indexFrom(indices.at(...position), data.shape[at] ?? 1, mayBeNegative(indices)) : p)))];
@@ -78,6 +80,10 @@ export const GatherND = defineOp({
     return [typeWith(data.dtype, shape, movedElements(evaluate.GatherND, [data, indices], [0], { batch_dims }, 1)?.[0])];
   },
   lowerable: ({ data }) => data.dtype !== "string",
+  guards: ({ data, indices }, { batch_dims = 0 }) => {
+    const depth = Number(indices.shape[indices.shape.length - 1]);
+    return depth > 0 ? [{ input: 1, axes: data.shape.slice(batch_dims, batch_dims + depth), each: true }] : [];
+  },
   lower: ({ data, indices }, { batch_dims = 0 }) => {
     const rows = indices.shape.length - 1, depth = indices.shape[rows];
     const signed = mayBeNegative(indices);

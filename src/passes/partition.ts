@@ -8,6 +8,7 @@ import { hasKernel } from "../graph/has-kernel.ts";
 import { subgraphs, type Graph, type Node } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
 import { SharedMemory } from "../graph/shared-memory.ts";
+import { ValueCheck, ValueRange } from "../ops/index.ts";
 import type { Site } from "../rewrite/site.ts";
 import { growAnchored } from "./grow-anchored.ts";
 import { Groups, type Group } from "./groups.ts";
@@ -46,7 +47,7 @@ export function partition(graph: Graph, options: PartitionOptions): Partition {
 }
 
 function place(node: Node, groups: Groups, memory: SharedMemory): void {
-  if (subgraphs(node).length || !hasKernel(node) || node.outputs.every((v) => v.type.elements)) groups.add(node, "alone");
+  if (subgraphs(node).length || node.op === ValueRange || !hasKernel(node) || node.outputs.every((v) => v.type.elements)) groups.add(node, "alone");
   else if (looksOnly(node) && memory.add(node)) groups.add(node, "view");
   else if (node.op.anchor) groups.add(node, node.outputs.length === 1 ? "anchored" : "alone", node);
   else if (node.op.whole) groups.add(node, "alone", node);
@@ -60,7 +61,8 @@ function finish(group: Group, groups: Groups, context: PartitionContext, options
   const nodes = groups.ordered(group.nodes);
   const [only] = nodes;
   invariant(only, "an empty group");
-  const kind = options.fusion ? context.kind(nodes, group.anchor) : only.op.type;
+  if (only.op === ValueCheck) return { region: regionOf(only.op.type, nodes, "check"), inner: [] };
+  const kind = options.fusion && only.op !== ValueRange ? context.kind(nodes, group.anchor) : only.op.type;
   const graphs = subgraphs(only);
   if (graphs.length) {
     const branches = graphs.map((g) => partition(g, options));
@@ -73,6 +75,6 @@ function finish(group: Group, groups: Groups, context: PartitionContext, options
 function fired(region: Region, group: Group, groups: Groups, options: PartitionOptions): Site[] {
   const nodes = groups.ordered(group.nodes);
   const root = group.anchor ?? nodes[nodes.length - 1];
-  const fuses = region.execution === "kernel" && (nodes.length > 1 || fusedTypes(nodes, options.opTypesOf).size > 1);
+  const fuses = region.execution === "kernel" && root?.op !== ValueRange && (nodes.length > 1 || fusedTypes(nodes, options.opTypesOf).size > 1);
   return root && fuses ? [firedSite(region.kind, root, nodes)] : [];
 }

@@ -3,6 +3,7 @@ import type { AttributeValueJson, Manifest, StepJson } from "../artifact/manifes
 import { fail } from "../core/diagnostic.ts";
 import type { EvaluateAttribute, EvaluateAttributes, EvaluateData } from "../core/evaluate.ts";
 import { hostOperators } from "./host-operators.ts";
+import { check, guarded } from "./checks.ts";
 import { loop } from "./loop.ts";
 import { readScalar, receive, type Machine } from "./values.ts";
 import { readData } from "./weights.ts";
@@ -13,7 +14,7 @@ export type Run = (observer: StepObserver | undefined) => void;
 
 /** Prepares all steps; loads the host operators they name. */
 export async function prepareSteps(manifest: Manifest, machine: Machine): Promise<Run> {
-  return sequence(await Promise.all(manifest.steps.map((s) => prepare(s, machine))));
+  return guarded(manifest.steps, sequence(await Promise.all(manifest.steps.map((s) => prepare(s, machine)))), machine);
 }
 
 const sequence = (runs: readonly Run[]): Run => {
@@ -41,6 +42,7 @@ async function prepare(step: StepJson, machine: Machine): Promise<Run> {
       (chosen ? then : otherwise)(observer);
     };
   }
+  if ("check" in step) return check(step, machine);
   if ("move" in step) {
     return () => {
       const values = step.move.map(([from]) => buffers.readDatum(from));

@@ -46,7 +46,7 @@ function overview({ manifest: m, sections }: Artifact, bytes: number): string[] 
 }
 
 const inner = (s: StepJson): readonly StepJson[] => ("if" in s ? [...s.then, ...s.else] : "loop" in s ? s.loop : []);
-const countSteps = (steps: readonly StepJson[]): number => steps.reduce((n, s) => n + ("run" in s ? s.calls.length : 1) + countSteps(inner(s)), 0);
+const countSteps = (steps: readonly StepJson[]): number => steps.reduce((n, s) => n + ("run" in s ? s.calls.length : "check" in s ? 0 : 1) + countSteps(inner(s)), 0);
 const countSegments = (steps: readonly StepJson[]): number => steps.reduce((n, s) => n + ("run" in s ? 1 : 0) + countSegments(inner(s)), 0);
 const hostSteps = (steps: readonly StepJson[]): string[] => steps.flatMap((s) => ("host" in s ? [s.host] : hostSteps(inner(s))));
 
@@ -55,6 +55,7 @@ function stepLines(steps: readonly StepJson[], indent: string): string[] {
     if ("run" in s) return s.calls.map(([kernel, label]) => `${indent}${kernel} (${label})`);
     if ("host" in s) return [`${indent}host ${s.host}`];
     if ("if" in s) return [`${indent}if`, ...stepLines(s.then, `${indent}  `), `${indent}else`, ...stepLines(s.else, `${indent}  `)];
+    if ("check" in s) return [`${indent}check ${s.value}`];
     if ("move" in s) return [`${indent}move ${s.move.length} value${s.move.length === 1 ? "" : "s"}`];
     return [`${indent}loop`, ...stepLines(s.loop, `${indent}  `)];
   });

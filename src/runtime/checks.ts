@@ -1,0 +1,45 @@
+/**
+ * Looks at values that kernels rely on: the ranges of indices and divisors, which kernels have left in cells of their
+ * own. Where an engine stops because of such a value, the cells that are filled tell which it was.
+ */
+import type { StepJson } from "../artifact/manifest.ts";
+import { numericData } from "../core/tensor.ts";
+import { checkValues, noElements } from "../core/value-check.ts";
+import type { Run } from "./steps.ts";
+import type { Machine } from "./values.ts";
+
+type CheckJson = Extract<StepJson, { readonly check: unknown }>;
+
+export function check({ check: [low, high], sizes, node, value }: CheckJson, { buffers, arena }: Machine): Run {
+  const cells = (index: number): BigInt64Array => numericData(buffers.read(index)) as BigInt64Array;
+  return () => checkValues({ low: cells(low), high: cells(high), sizes: arena.sizes(sizes), node, value });
+}
+
+/** Runs steps with their cells empty at the start, and tells a trap's cause where the cells know it. */
+export function guarded(steps: readonly StepJson[], run: Run, machine: Machine): Run {
+  const all = checksIn(steps);
+  if (all.length === 0) return run;
+  const { buffers } = machine;
+  const empty = (index: number, value: bigint): void => {
+    const dims = buffers.dims(index);
+    buffers.write(index, { dtype: "int64", dims, data: new BigInt64Array(dims[0] ?? 1).fill(value) });
+  };
+  const checks = all.map((c) => check(c, machine));
+  return (observer) => {
+    for (const { check: [low, high] } of all) { empty(low, noElements.low); empty(high, noElements.high); }
+    try {
+      run(observer);
+    } catch (e) {
+      if (e instanceof WebAssembly.RuntimeError) for (const c of checks) c(observer);
+      throw e;
+    }
+  };
+}
+
+function checksIn(steps: readonly StepJson[]): CheckJson[] {
+  return steps.flatMap((s) => {
+    if ("check" in s) return [s];
+    if ("if" in s) return [...checksIn(s.then), ...checksIn(s.else)];
+    return "loop" in s ? checksIn(s.loop) : [];
+  });
+}
