@@ -5,6 +5,7 @@
 import type { Region } from "../graph/region.ts";
 import type { Program } from "../kernel/program.ts";
 import { allSteps } from "../kernel/segments.ts";
+import { ValueRange } from "../ops/index.ts";
 import type { LedgerEntry } from "../passes/ledger.ts";
 import type { Site } from "../rewrite/site.ts";
 import { shortChainOf } from "./operator-names.ts";
@@ -43,10 +44,11 @@ export function countWork(work: CountedWork): Counts {
   const regions = flatten(work.regions);
   const regionOf = new Map<string, string>();
   for (const region of regions) {
-    const origins = [...new Set(region.nodes.flatMap((n) => n.origins))];
+    const nodes = region.nodes.filter((n) => n.op !== ValueRange);
+    const origins = [...new Set(nodes.flatMap((n) => n.origins))];
     const label = detailLabel(region, origins, work.typeOf);
     for (const o of origins) regionOf.set(o, label);
-    if (origins.length > 1 && region.execution === "kernel") save(label, region.nodes.length - 1, 1);
+    if (origins.length > 1 && region.execution === "kernel") save(label, nodes.length - 1, 1);
   }
   for (const site of work.sites) {
     if (site.kind !== "rule" || site.outcome !== "fired" || !site.nodesSaved) continue;

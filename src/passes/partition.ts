@@ -12,6 +12,7 @@ import { ValueCheck, ValueRange } from "../ops/index.ts";
 import type { Site } from "../rewrite/site.ts";
 import { growAnchored } from "./grow-anchored.ts";
 import { Groups, type Group } from "./groups.ts";
+import { joinRanges } from "./join-ranges.ts";
 import { isFree, mergeElements } from "./merge-elements.ts";
 import { PartitionContext, type PartitionOptions } from "./partition-context.ts";
 import { firedSite } from "./partition-sites.ts";
@@ -36,6 +37,7 @@ export function partition(graph: Graph, options: PartitionOptions): Partition {
   if (options.fusion) {
     growAnchored(groups, context);
     mergeElements(groups, context);
+    joinRanges(groups);
   }
   const sites: Site[] = [];
   const regions = groups.inOrder().map((group) => {
@@ -62,7 +64,8 @@ function finish(group: Group, groups: Groups, context: PartitionContext, options
   const [only] = nodes;
   invariant(only, "an empty group");
   if (only.op === ValueCheck) return { region: regionOf(only.op.type, nodes, "check"), inner: [] };
-  const kind = options.fusion && only.op !== ValueRange ? context.kind(nodes, group.anchor) : only.op.type;
+  const own = nodes.filter((n) => n.op !== ValueRange);
+  const kind = options.fusion && own.length > 0 ? context.kind(own, group.anchor) : only.op.type;
   const graphs = subgraphs(only);
   if (graphs.length) {
     const branches = graphs.map((g) => partition(g, options));
@@ -73,8 +76,8 @@ function finish(group: Group, groups: Groups, context: PartitionContext, options
 }
 
 function fired(region: Region, group: Group, groups: Groups, options: PartitionOptions): Site[] {
-  const nodes = groups.ordered(group.nodes);
+  const nodes = groups.ordered(group.nodes).filter((n) => n.op !== ValueRange);
   const root = group.anchor ?? nodes[nodes.length - 1];
-  const fuses = region.execution === "kernel" && root?.op !== ValueRange && (nodes.length > 1 || fusedTypes(nodes, options.opTypesOf).size > 1);
+  const fuses = region.execution === "kernel" && (nodes.length > 1 || fusedTypes(nodes, options.opTypesOf).size > 1);
   return root && fuses ? [firedSite(region.kind, root, nodes)] : [];
 }
