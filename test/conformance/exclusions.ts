@@ -6,16 +6,7 @@ export const missingOperators: ReadonlySet<string> = new Set([
   "CausalConvWithState",
   "ImageDecoder",
   "LinearAttention",
-  "Optional",
-  "OptionalGetElement",
-  "OptionalHasElement",
-  "RegexFullMatch",
   "SequenceMap",
-  "SplitToSequence",
-  "StringConcat",
-  "StringNormalizer",
-  "StringSplit",
-  "TfIdfVectorizer",
 ]);
 
 /** Diagnostics that say a model is outside what is covered. */
