@@ -24,7 +24,7 @@ const isSpace: Matcher = (c) => "\t\n\f\r ".includes(c);
 const isDigit = between("0", "9");
 const classes: Readonly<Record<string, Matcher>> = { d: isDigit, D: not(isDigit), s: isSpace, S: not(isSpace), w: isWord, W: not(isWord) };
 const named: Readonly<Record<string, RegExp>> = {
-  alnum: /^[0-9A-Za-z]$/, alpha: /^[A-Za-z]$/, ascii: /^[\0-\x7f]$/, blank: /^[\t ]$/, cntrl: /^[\0-\x1f\x7f]$/, digit: /^[0-9]$/, graph: /^[!-~]$/,
+  alnum: /^[0-9A-Za-z]$/, alpha: /^[A-Za-z]$/, ascii: /^[\0-\x7f]$/, blank: /^[\t ]$/, cntrl: /^(?=[\0-\x7f])\p{Cc}$/u, digit: /^[0-9]$/, graph: /^[!-~]$/,
   lower: /^[a-z]$/, print: /^[ -~]$/, punct: /^[!-/:-@[-`{-~]$/, space: /^[\t\n\v\f\r ]$/, upper: /^[A-Z]$/, word: /^\w$/, xdigit: /^[0-9A-Fa-f]$/,
 };
 const controls: Readonly<Record<string, string>> = { a: "\x07", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v" };
