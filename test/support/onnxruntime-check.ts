@@ -35,7 +35,7 @@ export async function judge(c: JudgedCase): Promise<string | undefined> {
 export function modelOf({ type, domain = "com.microsoft", outputs, inputs, attributes = {} }: JudgedCase): { readonly bytes: Uint8Array; readonly feeds: Readonly<Record<string, Tensor>> } {
   const given = inputs.flatMap((input, i) => (input ? [{ name: `x${i}`, ...input }] : []));
   const spec: ModelSpec = {
-    opset: 21,
+    opset: domain === "" ? 24 : 21, ir: 10,
     inputs: Object.fromEntries(given.filter((g) => !g.constant).map(({ name, tensor, dims }) => [name, { dtype: tensor.dtype, dims: dims ?? tensor.dims }])),
     initializers: Object.fromEntries(given.filter((g) => g.constant).map(({ name, tensor }) => [name, tensor])),
     outputs: Object.fromEntries(outputs.flatMap((o, i) => (o ? [[`y${i}`, { dtype: o[0], dims: Array.from({ length: o[1] }, (_, d) => `y${i}_${d}`) }]] : []))),
