@@ -70,13 +70,19 @@ function halfOf(past: Tensor | undefined, half: number): Tensor | undefined {
   return fromNumbers("float64", dims, Float64Array.from(toNumbers(past)).subarray(half * size, (half + 1) * size));
 }
 
-export const Attention: Evaluate = ([input, weights, bias, mask, past, attentionBias], attributes) => {
-  const x = present(input, "input"), w = present(weights, "weights"), plan = planMatMul(x.dims, w.dims), total = at(w.dims, 1), count = numberOf(attributes, "num_heads");
-  const product = biased(fromNumbers("float64", plan.dims, multiply(toNumbers(x), toNumbers(w), plan)), bias, 0);
+/** Attention over a projection [batch, sequence, query, key and value], and its cache. */
+export function attendProjected(product: Tensor, like: Tensor, { mask, past, bias }: { readonly mask: Tensor | undefined; readonly past: Tensor | undefined; readonly bias: Tensor | undefined }, attributes: EvaluateAttributes): readonly Tensor[] {
+  const total = at(product.dims, 2), count = numberOf(attributes, "num_heads");
   const [dq = 0, dk = 0, dv = 0] = numbersOf(attributes, "qkv_hidden_sizes") ?? [total / 3, total / 3, total / 3];
   const own = (from: number, size: number): Heads => headsApart(columns(product, from, size), count);
   const k = joined(halfOf(past, 0), own(dq, dk)), v = joined(halfOf(past, 1), own(dq + dk, dv)), cache = new Float64Array(k.data.length + v.data.length);
   cache.set(k.data);
   cache.set(v.data, k.data.length);
-  return [attend({ q: own(0, dq), k, v, mask, bias: attentionBias }, attributes, x), fromNumbers(x.dtype, [2, ...k.dims], k.dims[3] === v.dims[3] ? cache : new Float64Array(2 * k.data.length))];
+  return [attend({ q: own(0, dq), k, v, mask, bias }, attributes, like), fromNumbers(like.dtype, [2, ...k.dims], k.dims[3] === v.dims[3] ? cache : new Float64Array(2 * k.data.length))];
+}
+
+export const Attention: Evaluate = ([input, weights, bias, mask, past, attentionBias], attributes) => {
+  const x = present(input, "input"), w = present(weights, "weights"), plan = planMatMul(x.dims, w.dims);
+  const product = biased(fromNumbers("float64", plan.dims, multiply(toNumbers(x), toNumbers(w), plan)), bias, 0);
+  return attendProjected(product, x, { mask, past, bias: attentionBias }, attributes);
 };

@@ -139,10 +139,27 @@ function expandAttention({ inputs, inputTypes, outputs }: ExpandContext, options
   const [dq, dk, dv] = projectedSizes(w?.shape[1] ?? 1, options.qkv_hidden_sizes) ?? [];
   if (!x || typeof dq !== "number" || typeof dk !== "number" || typeof dv !== "number") return undefined;
   const to = new Expansion(), product = to.add(MatMul, [input, weights]), all = bias === undefined ? product : to.add(Add, [product, bias]);
+  attendProjected(to, { all, sizes: [dq, dk, dv], mask, maskType, past, scores, batch: x.shape[0] ?? 1, dtype: x.dtype, outputs }, options);
+  return to.nodes;
+}
+
+export interface Projected {
+  /** [batch, sequence, query, key and value]. */
+  readonly all: string;
+  readonly sizes: readonly [number, number, number];
+  readonly mask: string | undefined;
+  readonly maskType: TypeInfo | undefined;
+  readonly past: string | undefined;
+  readonly scores: string | undefined;
+  readonly batch: Dim;
+  readonly dtype: TypeInfo["dtype"];
+  readonly outputs: readonly (string | undefined)[];
+}
+/** Attention over a projection that holds query, key and value side by side. */
+export function attendProjected(to: Expansion, { all, sizes: [dq, dk, dv], mask, maskType, past, scores, batch, dtype, outputs }: Projected, options: Options): void {
   const own = (from: number, size: number): string => headsApart(to, to.add(Slice, [all, listOf(from), listOf(from + size), listOf(2)]), options.num_heads);
   const half = (i: number): string | undefined => (past === undefined ? undefined : to.add(Gather, [past, scalarOf("int64", i)], { axis: 0 }));
   const pastKey = half(0), keys = withPast(to, pastKey, own(dq, dk), undefined), values = withPast(to, half(1), own(dq + dk, dv), undefined);
   if (outputs[1] !== undefined) to.add(Concat, [to.add(Unsqueeze, [keys, listOf(0)]), to.add(Unsqueeze, [values, listOf(0)])], { axis: 0 }, outputs[1]);
-  attend(to, { query: own(0, dq), key: keys, value: values, depth: dq / options.num_heads, batch: x.shape[0] ?? 1, past: pastKey }, mask, maskType, scores, x.dtype, options, outputs[0]);
-  return to.nodes;
+  attend(to, { query: own(0, dq), key: keys, value: values, depth: dq / options.num_heads, batch, past: pastKey }, mask, maskType, scores, dtype, options, outputs[0]);
 }

@@ -18,10 +18,10 @@ const common = { domain: "com.microsoft", since: 1, fusionKind: "opaque" } as co
 type Name = string | undefined;
 
 /** Σ (a − zero)(b − zero) as float32, times both scales, plus bias. */
-function scaled(to: Expansion, [a, aScale, aZero]: readonly Name[], [b, bScale, bZero]: readonly Name[], bias: Name, output: Name): void {
+export function scaledProduct(to: Expansion, [a, aScale, aZero]: readonly Name[], [b, bScale, bZero]: readonly Name[], bias: Name, output: Name): string {
   const sums = to.add(Cast, [to.add(MatMulInteger, [a, b, aZero, bZero])], { to: 1 });
   const product = to.add(Mul, [sums, to.add(Mul, [aScale, bScale])], {}, bias === undefined ? output : undefined);
-  if (bias !== undefined) to.add(Add, [product, bias], {}, output);
+  return bias === undefined ? product : to.add(Add, [product, bias], {}, output);
 }
 
 export const MatMulIntegerToFloat = defineOp({
@@ -30,7 +30,7 @@ export const MatMulIntegerToFloat = defineOp({
   infer: ({ A, B, a_scale }, _, context) => [{ dtype: a_scale.dtype, shape: inferMatrixProduct(A, B, context) }],
   expand({ inputs: [a, b, aScale, bScale, aZero, bZero, bias], outputs }) {
     const to = new Expansion();
-    scaled(to, [a, aScale, aZero], [b, bScale, bZero], bias, outputs[0]);
+    scaledProduct(to, [a, aScale, aZero], [b, bScale, bZero], bias, outputs[0]);
     return to.nodes;
   },
 });
@@ -42,7 +42,7 @@ export const DynamicQuantizeMatMul = defineOp({
   expand({ inputs: [a, b, bScale, bZero, bias], outputs }) {
     const to = new Expansion(), names = ["quantised", "scale", "zero"];
     to.nodes.push({ op: DynamicQuantizeLinear, inputs: [a], outputs: names });
-    scaled(to, names, [b, bScale, bZero], bias, outputs[0]);
+    scaledProduct(to, names, [b, bScale, bZero], bias, outputs[0]);
     return to.nodes;
   },
 });
