@@ -234,6 +234,7 @@ export const hostOperators: Readonly<Record<string, () => Promise<Evaluate | Eva
   "com.microsoft:MatMulIntegerToFloat": () => import("../evaluate/com-microsoft-integer-products.ts").then((m) => m.MatMulIntegerToFloat),
   "com.microsoft:MatMulNBits": () => import("../evaluate/com-microsoft-block-quantized.ts").then((m) => m.MatMulNBits),
   "com.microsoft:MultiHeadAttention": () => import("../evaluate/com-microsoft-attention.ts").then((m) => m.MultiHeadAttention),
+  "com.microsoft:QAttention": () => import("../evaluate/com-microsoft-quantized-attention.ts").then((m) => m.QAttention),
   "com.microsoft:QGemm": () => import("../evaluate/com-microsoft-integer-products.ts").then((m) => m.QGemm),
   "com.microsoft:QLinearAdd": () => import("../evaluate/com-microsoft-qlinear-arithmetic.ts").then((m) => m.QLinearAdd),
   "com.microsoft:QLinearAveragePool": () => import("../evaluate/com-microsoft-qlinear.ts").then((m) => m.QLinearAveragePool),
