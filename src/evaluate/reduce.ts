@@ -1,8 +1,9 @@
-/** Reductions over axes, by their definitions: float64 for floats, exact integers for integers. */
+/** Reductions over axes, by their definitions: float64 for floats, exact integers for integers; an integer's logarithms and roots as Cast has them. */
 import { present } from "../core/assert.ts";
 import { is64, isInteger, type DType } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromBigInts, fromNumbers, toBigInts, toNumbers } from "../core/tensor.ts";
+import { castTensor } from "./cast.ts";
 import { axisGroups, groupOf, positiveAxes } from "./axis-groups.ts";
 import { integersOf, numberOf } from "./read-attribute.ts";
 
@@ -26,7 +27,7 @@ function reduction({ floats, integers }: Reduction): Evaluate {
       return [fromBigInts(x.dtype, dims, groups.starts.map((start) => wrap(x.dtype, integers(groups.steps.map((s) => values[start + s] ?? 0n), x.dtype))))];
     }
     const values = toNumbers(x);
-    return [fromNumbers(x.dtype, dims, groups.starts.map((_, g) => floats(groupOf(values, groups, g))))];
+    return [castTensor(fromNumbers("float64", dims, groups.starts.map((_, g) => floats(groupOf(values, groups, g)))), x.dtype)];
   };
 }
 

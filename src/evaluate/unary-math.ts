@@ -18,6 +18,7 @@ export const Exp: Evaluate = floatFunction(Math.exp);
 export const Log: Evaluate = floatFunction(Math.log);
 export const Sqrt: Evaluate = floatFunction(Math.sqrt);
 export const Reciprocal: Evaluate = floatFunction((x) => 1 / x);
+/** Of integers, truncated. */
 export const Erf: Evaluate = floatFunction(erf);
 export const Floor: Evaluate = floatFunction(Math.floor);
 export const Ceil: Evaluate = floatFunction(Math.ceil);

@@ -24,7 +24,7 @@ const hardSigmoid = (x: Expr, alpha: number, beta: number): Expr => pmin(pmax(ad
 
 type Floats = Readonly<Record<string, AttributeSpec<"float", true>>>;
 type FloatsOf<S extends Floats> = { readonly [K in keyof S]: number };
-/** An element-wise operator with float attributes. */
+/** An element-wise operator with float attributes; integers run on the host. */
 const activation = <const S extends Floats>(type: string, since: number, attributes: S, evaluate: Evaluate, lower: (x: Expr, attributes: FloatsOf<S>) => Expr, allowed: Allowed = "float"): OpDef => defineOp({
   type, domain: "", since, attributes, evaluate,
   inputs: { X: "required" },

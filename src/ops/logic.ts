@@ -1,6 +1,6 @@
 /** Comparisons, logic and bit operations on broadcast operands. */
 import { dimMax, dimMul, dimSub, type Dim } from "../core/dim.ts";
-import { byteSize } from "../core/dtype.ts";
+import { byteSize, isFloat } from "../core/dtype.ts";
 import * as evaluate from "../evaluate/logic.ts";
 import { defineOp, int, required, type OpDef } from "../graph/op.ts";
 import { binary, eq, ge, gt, le, lt, select, unary, and, constant, bool } from "../kernel/expr.ts";
@@ -52,7 +52,7 @@ export const IsNaN = defineOp({
   attributes: {},
   fusionKind: "elementwise",
   evaluate: evaluate.IsNaN,
-  infer: ({ X }, _, context) => { checkType(context, X, "X", "float"); return [{ dtype: "bool", shape: X.shape }]; },
+  infer: ({ X }, _, context) => { if (!isFloat(X.dtype)) checkType(context, X, "X", "float"); return [{ dtype: "bool", shape: X.shape }]; },
   lower: ({ X }) => [(...indices) => unary("isnan", X.at(...indices))],
 });
 export const IsInf = defineOp({
@@ -61,7 +61,7 @@ export const IsInf = defineOp({
   attributes: { detect_negative: int(1), detect_positive: int(1) },
   fusionKind: "elementwise",
   evaluate: evaluate.IsInf,
-  infer: ({ X }, _, context) => { checkType(context, X, "X", "float"); return [{ dtype: "bool", shape: X.shape }]; },
+  infer: ({ X }, _, context) => { if (!isFloat(X.dtype)) checkType(context, X, "X", "float"); return [{ dtype: "bool", shape: X.shape }]; },
   lower: ({ X }, { detect_negative, detect_positive }) => [(...indices) => {
     const x = X.at(...indices);
     if (detect_negative && detect_positive) return unary("isinf", x);

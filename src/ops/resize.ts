@@ -65,7 +65,7 @@ export const Resize = defineOp({
   },
   fusionKind: "injective",
   infer: ({ X, roi, scales, sizes }, attributes, context) => {
-    checkType(context, X, "X", "numeric");
+    checkType(context, X, "X", attributes.mode === "nearest" ? "any" : "numeric");
     for (const name of ["mode", "nearest_mode", "coordinate_transformation_mode"] as const) checkChoice(context, name, attributes[name]);
     if (!hasElements(scales) && !sizes) context.fail("OF3001", "needs 'scales' or 'sizes'");
     const count = attributes.axes?.length ?? X.shape.length, list = hasElements(scales) ? scales : sizes;
@@ -73,7 +73,8 @@ export const Resize = defineOp({
     const axes = axesOf({ X, roi, scales, sizes }, attributes);
     return [{ dtype: X.dtype, shape: axes ? axes.map((a) => a.result) : X.shape.map((d, i): Dim => (attributes.axes && !attributes.axes.some((a) => (a < 0 ? a + X.shape.length : a) === i) ? d : context.fresh(`d${i}`))) }];
   },
-  lowerable: ({ X, roi, scales, sizes }, attributes) => axesOf({ X, roi, scales, sizes }, attributes) !== undefined && !attributes.antialias && (attributes.mode === "nearest" || isFloat(X.dtype)),
+  lowerable: ({ X, roi, scales, sizes }, attributes) => axesOf({ X, roi, scales, sizes }, attributes) !== undefined && !attributes.antialias && (attributes.mode === "nearest" || isFloat(X.dtype))
+    && X.dtype !== "string" && !(X.dtype === "bool" && attributes.coordinate_transformation_mode === "tf_crop_and_resize"),
   lower: ({ X, roi, scales, sizes }, attributes) => {
     const axes = axesOf({ X, roi, scales, sizes }, attributes) ?? [];
     return [(...indices) => resizedElement(X, axes, attributes, indices)];

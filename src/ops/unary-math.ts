@@ -3,7 +3,7 @@ import { dimMax, dimMul, type Dim } from "../core/dim.ts";
 import { isFloat, type DType } from "../core/dtype.ts";
 import * as evaluate from "../evaluate/unary-math.ts";
 import type { OpDef } from "../graph/op.ts";
-import { div, gt, lt, select, unary, type Expr, type UnaryOp } from "../kernel/expr.ts";
+import { div, ge, gt, le, lift, lt, select, unary, type Expr, type UnaryOp } from "../kernel/expr.ts";
 import { unaryOp } from "./element-wise.ts";
 
 /** What is known to be whole stays. */
@@ -16,7 +16,8 @@ export const Exp: OpDef = unaryOp("Exp", 6, "float", evaluate.Exp, by("exp"));
 export const Log: OpDef = unaryOp("Log", 6, "float", evaluate.Log, by("log"));
 export const Sqrt: OpDef = unaryOp("Sqrt", 6, "float", evaluate.Sqrt, by("sqrt"));
 export const Reciprocal: OpDef = unaryOp("Reciprocal", 6, "float", evaluate.Reciprocal, (x) => div(1, x));
-export const Erf: OpDef = unaryOp("Erf", 9, "float", evaluate.Erf, by("erf"));
+/** Of an integer, truncated: float64's erf is 1 from 6 on. */
+export const Erf: OpDef = unaryOp("Erf", 9, "numeric", evaluate.Erf, (x, dtype) => (isFloat(dtype) ? unary("erf", x) : select(ge(x, 6), 1, dtype.startsWith("uint") ? lift(0, x.type) : select(le(x, -6), -1, lift(0, x.type)))), () => undefined);
 export const Floor: OpDef = unaryOp("Floor", 6, "float", evaluate.Floor, by("floor"), whole);
 export const Ceil: OpDef = unaryOp("Ceil", 6, "float", evaluate.Ceil, by("ceil"), whole);
 export const Round: OpDef = unaryOp("Round", 11, "float", evaluate.Round, by("nearest"), whole);
