@@ -68,12 +68,30 @@ export function onePlusExpF32(x: Expr, sign: 1 | -1 = 1): Expr {
  * e^x for x ≤ 0 (or NaN), as softmax weighs: relative errors up to (2 + |x|) ulp, so never more than 2 ulp of 1; 0 where
  * e^x is below 2^-126.5.
  */
-export function expOfNegativeF32(x: Expr): Expr {
-  const clamped = binary("pmax", x, f(-88, x));
-  const shifted = add(mul(clamped, f(Math.LOG2E, x)), f(magic, x));
-  const t = sub(clamped, mul(sub(shifted, f(magic, x)), f(Math.LN2, x)));
+export const expOfNegativeF32 = (x: Expr): Expr => decay(binary("pmax", x, f(-88, x)), 1);
+
+/** e^±x for ±x from −88 to 0. */
+function decay(x: Expr, sign: 1 | -1): Expr {
+  const plus = sign > 0 ? add : sub, minus = sign > 0 ? sub : add;
+  const shifted = add(mul(x, f(sign * Math.LOG2E, x)), f(magic, x));
+  const t = minus(x, mul(sub(shifted, f(magic, x)), f(Math.LN2, x)));
   const s = mul(t, t);
-  return mul(add(add(mul(pairwise(t, s, 1, shortTail), s), t), f(1, x)), powerOfTwo(bitcast(shifted, word(x)), x));
+  return mul(add(plus(mul(pairwise(t, s, sign, shortTail), s), t), f(1, x)), powerOfTwo(bitcast(shifted, word(x)), x));
+}
+
+/** −ln(erfc(a)) / a, minimax for the error of erfc from 0 to 9. */
+const erfcLogarithm = [1.12838167, 0.636572922, 0.103058794, -1.99372048e-2, 9.96086640e-4, 7.17378584e-4, -2.00932664e-4, 1.70001401e-5];
+/** Where erfc falls below 2^-126. */
+const erfcEnd = 7.708;
+
+/**
+ * 1 + erf(x) to 2.2e-7, as e^(-a·p(a)) for a negative argument −a, which keeps its digits where the sum would lose them:
+ * 2 % of the value at most down to −4. 0 below −7.7.
+ */
+export function onePlusErfF32(x: Expr): Expr {
+  const a = binary("pmin", unary("abs", x), f(erfcEnd, x));
+  const tail = decay(mul(pairwise(a, mul(a, a), 1, erfcLogarithm), a), -1);
+  return select(binary("lt", x, f(0, x)), tail, sub(f(2, x), tail));
 }
 
 const logPolynomial = [7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1];

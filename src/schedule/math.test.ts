@@ -84,6 +84,21 @@ describe("float32 functions", () => {
       expect([low, high]).toEqual(sign > 0 ? [1, Infinity] : [Infinity, 1]);
     }
   });
+  it("1 + erf(x) is within 2.2e-7, and keeps digits of small results", () => {
+    const dense = Float32Array.from({ length: 40_000 }, (_, i) => (i - 20_000) / 2400);
+    for (const at of [x, dense]) {
+      const y = apply("float32", 1, [at], (v) => binary("add", unary("erf", v), 1));
+      at.forEach((v, i) => {
+        const got = y[i] ?? NaN, exact = 1 + erf(v);
+        if (Number.isNaN(v)) expect(got).toBeNaN();
+        else if (!(Math.abs(got - exact) <= 2.2e-7) || got < 0) expect(got, `1 + erf(${v})`).toBe(exact);
+        // 1 + erf(x) of float64 has the digits to judge by down to here.
+        else if (v > -4 && Math.abs(got - exact) > 0.02 * exact) expect(got, `1 + erf(${v})`).toBe(exact);
+      });
+      expect(bitsOf(apply("float32", 4, [at], (v) => binary("add", constant(1, v.type), unary("erf", v))))).toEqual(bitsOf(y));
+    }
+    expect([...apply("float32", 4, [Float32Array.of(-Infinity, Infinity, 0, -8)], (v) => binary("add", unary("erf", v), constant(1, v.type)))]).toEqual([0, 2, 1, 0]);
+  });
   it("weights of a softmax are within 2 ulp of 1, and of themselves in proportion to their exponent", () => {
     const negative = x.map((v) => (v > 0 ? -v : v));
     const y = apply("float32", 1, [negative], expOfNegativeF32);

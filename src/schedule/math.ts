@@ -6,19 +6,20 @@ import { binary, cast, constant, div, i32, mul, select, unary, type BinaryOp, ty
 import type { Kernel } from "../kernel/kernel.ts";
 import { mapExpr, mapStmtExprs } from "../kernel/traverse.ts";
 import { acoshF64, acosF64, asinF64, asinhF64, atanF64, atanhF64, cosF64, coshF64, erfF64, expF64, logF64, powF32, powF64, remF64, sinF64, sinhF64, tanF64, tanhF64 } from "./math-f64.ts";
-import { erfF32, expF32, logF32, onePlusExpF32, tanhF32 } from "./math-f32.ts";
+import { erfF32, expF32, logF32, onePlusErfF32, onePlusExpF32, tanhF32 } from "./math-f32.ts";
 
 /** The kernel with only operations that every target has as instructions. Scalars and vectors give the same bits. */
 export function legalizeMath(kernel: Kernel): Kernel {
   const sums = new Map<Expr, Expr>(), memo = new Map<Expr, Expr>();
-  return { ...kernel, body: mapStmtExprs(kernel.body, (e) => mapExpr(mapExpr(e, exponentialNode, sums), legalNode, memo)) };
+  return { ...kernel, body: mapStmtExprs(kernel.body, (e) => mapExpr(mapExpr(e, sumNode, sums), legalNode, memo)) };
 }
 
-/** Exponentials of float32 that cost less where they stand: in 1 + e^x, of −x. */
-function exponentialNode(e: Expr): Expr {
+/** Functions of float32 that cost less where they stand: 1 + e^±x, 1 + erf(x). */
+function sumNode(e: Expr): Expr {
   if (e.kind !== "binary" || e.op !== "add" || e.type.scalar !== "f32") return e;
-  const power = isOne(e.a) ? e.b : isOne(e.b) ? e.a : undefined;
-  return power?.kind === "unary" && power.op === "exp" ? onePlusExpF32(...signed(power.a)) : e;
+  const other = isOne(e.a) ? e.b : isOne(e.b) ? e.a : undefined;
+  if (other?.kind !== "unary") return e;
+  return other.op === "exp" ? onePlusExpF32(...signed(other.a)) : other.op === "erf" ? onePlusErfF32(other.a) : e;
 }
 const isOne = (e: Expr): boolean => (e.kind === "splat" ? isOne(e.a) : e.kind === "const" && e.value === 1);
 /** x, or what it is the negative of, and the sign. */
