@@ -31,7 +31,7 @@ export const elementWise: Readonly<Record<string, Generator>> = {
   ...Object.fromEntries(["Reciprocal", "Exp", "Log", "Erf", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Tanh", "Sigmoid", "Softplus", "Softsign", "HardSwish", "Mish"].map((t) => [t, unary(t, floats, functions)])),
   ...Object.fromEntries(["LeakyRelu", "Elu", "Celu", "ThresholdedRelu"].map((t) => [t, unary(t, floats, functions, (draw) => ({ alpha: t === "Celu" ? { float: draw.pick([1, 0.5, 2.25]) } : anyFloat(draw) }))])),
   Selu: unary("Selu", floats, functions), HardSigmoid: unary("HardSigmoid", floats, functions, (draw) => ({ alpha: anyFloat(draw), beta: anyFloat(draw) })),
-  Shrink: unary("Shrink", numbers, functions, (draw) => ({ lambd: { float: draw.pick([0.5, 0, 1.5]) }, bias: anyFloat(draw) })),
+  Shrink: (draw) => { const dtype = draw.pick(numbers); return { type: "Shrink", inputs: [tensor(draw, dtype, dims(draw), isFloat(dtype) ? anyMode(draw) : "tame")], attributes: { lambd: { float: draw.pick([0.5, 0, 1.5]) }, bias: { float: draw.pick([1, 0, 2]) } }, outputs: 1, tolerance: functions }; },
   Gelu: unary("Gelu", floats, functions, (draw) => ({ approximate: draw.pick(["none", "tanh"]) })),
   IsInf: unary("IsInf", floats, exact, (draw) => ({ detect_negative: draw.int(2), detect_positive: draw.int(2) })),
   Not: unary("Not", ["bool"]), BitwiseNot: unary("BitwiseNot", integers), Identity: unary("Identity", all),

@@ -40,9 +40,9 @@ export const knownDifferences: readonly KnownDifference[] = [
   },
   {
     operators: ["LpPool", "MaxPool", "AveragePool", "Conv", "ConvInteger"],
-    onnxruntime: "leaves dilations out of the padding of auto_pad = SAME_UPPER and SAME_LOWER in pools",
-    standard: "the output has ⌈input / stride⌉ elements",
-    when: (c) => isSame(c) && listOf(c, "dilations").some((d) => d > 1),
+    onnxruntime: "leaves dilations out of the padding of auto_pad = SAME_UPPER and SAME_LOWER in pools, and pads by less than nothing where the stride is larger than the window",
+    standard: "the output has ⌈input / stride⌉ elements, and padding is not negative",
+    when: (c) => isSame(c) && (listOf(c, "dilations").some((d) => d > 1) || listOf(c, "strides").some((s, i) => s > (listOf(c, "kernel_shape")[i] ?? s))),
   },
   {
     operators: ["MatMul", "Gemm"],
@@ -58,6 +58,12 @@ export const knownDifferences: readonly KnownDifference[] = [
       const ends = c.inputs[2], steps = c.inputs[4];
       return ends !== undefined && steps !== undefined && Array.from(toNumbers(ends)).some((e, i) => e >= 2147483647 && (toNumbers(steps)[i] ?? 1) < 0);
     },
+  },
+  {
+    operators: ["Sign"],
+    onnxruntime: "gives 0 for NaN of float16",
+    standard: "NaN has no sign; numpy's sign, by which the reference computes, passes it on, as onnxruntime does for float32",
+    when: (c) => c.inputs[0]?.dtype === "float16" && holds(c, Number.isNaN),
   },
   {
     operators: ["Clip"],
