@@ -7,6 +7,7 @@ import { defineOp, int, optional, float, type ExpandContext, type ExpansionNode,
 import { Attention as evaluate } from "../evaluate/attention.ts";
 import { Add, Div, Mul, Sub } from "./arithmetic.ts";
 import { Cast } from "./cast.ts";
+import { causalOffset } from "./causal-mask.ts";
 import { Concat } from "./concat.ts";
 import { Expansion, listOf, scalarOf } from "./expansion.ts";
 import { FlashAttention } from "./flash-attention.ts";
@@ -102,7 +103,8 @@ class AttentionExpansion {
   /** Attention in one operator, which hides keys by their positions. */
   #flash({ query, key, value, given, scale }: { query: string; key: string; value: string; given: string | undefined; scale: number }, result: string | undefined): string {
     const to = this.#to, { inputs, inputTypes } = this.#context, { is_causal, softcap } = this.#options, [, , , , past, , limit] = inputs;
-    const chooses = inputTypes[3]?.dtype === "bool";
+    const chooses = inputTypes[3]?.dtype === "bool", hidden = is_causal || limit !== undefined ? undefined : causalOffset(inputTypes[3]?.constant, false);
+    if (hidden !== undefined) return to.add(FlashAttention, hidden === 0 ? [query, key, value] : [query, key, value, undefined, undefined, undefined, listOf(hidden)], { scale, softcap, causal: 1 }, result);
     const offset = !is_causal ? undefined : limit !== undefined ? to.add(Sub, [limit, sizeAlong(to, query, 2)]) : past === undefined ? undefined : sizeAlong(to, past, 2);
     return to.add(FlashAttention, [query, key, value, chooses ? undefined : given, undefined, chooses ? given : undefined, offset, limit],
       { scale, softcap, causal: is_causal, ...(chooses ? { fill: -Infinity, fill_where: 0 } : {}) }, result);

@@ -3,13 +3,16 @@
  * The scale may stand on the query, the keys, or the scores, before or behind the mask, as factor or divisor; a scale
  * stays before the product where it stands before, since moving a large one could overflow. A mask may be added, once or
  * twice, or choose scores that give way to a number; choosing stays choosing, which differs from adding where a score is
- * infinite or a whole row is masked. Key heads repeated for several query heads are read in place.
+ * infinite or a whole row is masked. A constant mask that hides the keys behind each query is left out: the kernel
+ * compares positions. Key heads repeated for several query heads are read in place.
  */
 import { dimEqual, dimMul, formatShape, shapeEqual, type Dim } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
+import { fromNumbers } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { Add, Div, Dropout, Expand, FlashAttention, MatMul, Mul, Relu, Reshape, Softmax, Transpose, Unsqueeze, Where } from "../ops/index.ts";
+import { causalOffset } from "../ops/causal-mask.ts";
 import { softmaxAxes } from "../ops/softmax.ts";
 import { anyOf, commuted, constant, numberIn, op, scalar, uniform, value, type ConstantValue, type Pattern } from "../rewrite/pattern.ts";
 import { defineRule, isRefusal, reassociates, refuse, type Editor, type Verdict } from "../rewrite/rule.ts";
@@ -139,8 +142,9 @@ export const recogniseAttention = defineRule({
     if (isRefusal(scale)) return scale;
     const keys = keysOf(m, edit), oneKeys = unrepeated(keys), oneValues = unrepeated(m.v);
     const [k, v] = oneKeys && oneValues && dimEqual(oneKeys.type.shape[1] ?? 0, oneValues.type.shape[1] ?? 0) ? [oneKeys, oneValues] : [keys, m.v];
-    const filled = m.fill ?? m.otherwise;
-    return edit.insert(FlashAttention, [m.q, k, v, m.mask, m.bias, m.choice], { ...scale, ...(filled ? { fill: numberIn(filled), fill_where: m.fill ? 1 : 0 } : {}) });
+    const filled = m.fill ?? m.otherwise, offset = scale.scale_position === "last" ? undefined : causalOffset(m.mask?.constant, m.bias !== undefined || m.choice !== undefined);
+    const hidden = offset === undefined ? [m.mask, m.bias, m.choice] : [undefined, m.bias, m.choice, offset === 0 ? undefined : edit.constant(fromNumbers("int64", [1], [offset]), "offset")];
+    return edit.insert(FlashAttention, [m.q, k, v, ...hidden], { ...scale, ...(filled ? { fill: numberIn(filled), fill_where: m.fill ? 1 : 0 } : {}), ...(offset === undefined ? {} : { causal: 1 }) });
   },
   example: build({ scores: (b, s) => b.add(Div, [s, 2]) }),
   examples: [
@@ -155,6 +159,7 @@ export const recogniseAttention = defineRule({
     build({ keys: (b) => b.add(Transpose, [b.input("k0", [2, 5, 2, 4])], { perm: [0, 2, 3, 1] }) }),
     build({ keys: (b, k) => b.add(Transpose, [b.add(Mul, [k, 0.6])], { perm: [0, 1, 3, 2] }) }),
     build({ scores: (b, s) => b.add(Mul, [b.add(Add, [s, b.random([3, 5])]), 1e-8]) }),
+    build({ scores: (b, s) => b.add(Add, [b.add(Div, [s, 2]), b.numbers(Array.from({ length: 15 }, (_, i) => (i % 5 > Math.floor(i / 5) + 2 ? -Infinity : 0)), [3, 5])]) }),
     build({ scores: (b, s) => b.add(Add, [b.random([2, 1, 1, 5]), b.add(Add, [b.add(Div, [s, 1e8]), b.random([3, 5])])]) }),
     build({ scores: (b, s) => b.add(Where, [b.input("choice", [2, 1, 3, 5], "bool"), -1e9, b.add(Mul, [s, 0.5])]) }),
     build({ scores: (b, s) => b.add(Add, [b.add(Where, [b.input("choice", [1, 5], "bool"), b.add(Add, [b.add(Mul, [s, 1e-8]), b.random([3, 1])]), -Infinity]), b.random([5])]) }),
