@@ -13,10 +13,11 @@ import { attributeKind, readAttribute } from "./attribute-proto.ts";
 import { readConstant } from "./constant-node.ts";
 import { readFlexAttention } from "./flex-attention.ts";
 import type { NodeAgreement } from "./model-info.ts";
-import { domainOf, isFlexAttention, readOpsets } from "./operators.ts";
+import { domainOf, isFlexAttention, isSequenceMap, readOpsets } from "./operators.ts";
 import { addConstant, displayName, newConstant, readInitializers, require, Scope, valueOf, type Body, type GivenAttribute, type ReadState } from "./reading.ts";
 import { nameNodes, orderNodes, subgraphProtos, type NamedNode } from "./order.ts";
 import { AttributeProto_AttributeType as Kind, type AttributeProto, type FunctionProto, type GraphProto } from "./schema/onnx_pb.ts";
+import { readSequenceMap } from "./sequence-map.ts";
 import { readSubgraphs } from "./subgraph-reader.ts";
 
 /** Reads nodes, in an order of their own making, into the body. */
@@ -45,6 +46,7 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
   const written: Record<string, AttributeValue> = {};
   for (const a of attributes) if (!isGraph(a.proto)) written[a.name] = readAttribute(a.proto, state.files, { node: name });
   const graphs = attributes.filter((a) => isGraph(a.proto));
+  if (isSequenceMap(proto)) return readSequenceMap(proto, graphs[0]?.proto.g ?? fail("OF3003", "SequenceMap needs its attribute 'body'", { place: { node: name, field: "body" } }), name, body, state);
   if (isFlexAttention(proto)) {
     const numberOf = (attribute: string): number | undefined => { const a = written[attribute]; return typeof a === "number" ? a : undefined; };
     return readFlexAttention({ name, inputs: inputs.map((n) => valueOf(n, body, name)), output: present(outputs[0], "the output of FlexAttention"), scale: numberOf("scale"), precision: numberOf("softmax_precision"), graphs }, body, state);

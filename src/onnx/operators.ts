@@ -38,7 +38,8 @@ const opsetDiagnostic = (message: string, place: Place): Diagnostic =>
 
 /** Read as the operators it stands for. */
 export const isFlexAttention = (node: NodeProto): boolean => node.opType === "FlexAttention" && domainOf(node.domain) === "ai.onnx.preview";
-const readsWithoutOperator = (node: NodeProto): boolean => (node.opType === "Constant" && domainOf(node.domain) === "") || isFlexAttention(node);
+export const isSequenceMap = (node: NodeProto): boolean => node.opType === "SequenceMap" && domainOf(node.domain) === "";
+const readsWithoutOperator = (node: NodeProto): boolean => (node.opType === "Constant" && domainOf(node.domain) === "") || isFlexAttention(node) || isSequenceMap(node);
 
 /**
  * Walks every node, functions inlined and subgraphs included, and counts them. Fails with one DiagnosticError that

@@ -4,14 +4,17 @@
  * symbol, and the body is read again with it, until sizes hold still.
  */
 import { present } from "../core/assert.ts";
-import { formatContainer, mapSizes, sameContainer } from "../core/container.ts";
+import { formatContainer, mapSizes, sameContainer, type Container } from "../core/container.ts";
 import { fail, type DiagnosticError, type Place } from "../core/diagnostic.ts";
+import { dtypes } from "../core/dtype.ts";
 import { dimEqual, isStatic, symbolsOf, type Dim } from "../core/dim.ts";
 import { tensor, zeros } from "../core/tensor.ts";
 import { containerType, joinHeldTypes, withoutElements } from "../graph/container-type.ts";
 import { Graph, subgraphs, type Value } from "../graph/graph.ts";
 import type { Attributes, AttributeValue, TypeInfo } from "../graph/op.ts";
 import { ConstantOfShape } from "../ops/fill.ts";
+import { Optional } from "../ops/optional.ts";
+import { SequenceEmpty } from "../ops/sequence.ts";
 import { symbolsAround } from "../ops/loop.ts";
 import { KnownElements, knownElements } from "../ops/known-elements.ts";
 import { explore, isTypeError } from "./assumptions.ts";
@@ -77,7 +80,9 @@ function checkpoint(state: ReadState): () => void {
 function impossible(name: string, model: Graph, reason: string, around: Graph): Graph {
   const graph = new Graph(name, around);
   require(graph.addConstant(tensor("bool", [], Uint8Array.of(0)), `${name}/never`), true, reason, name, graph);
-  graph.setOutputs(model.outputs.map(({ type: { dtype, shape } }) => {
+  graph.setOutputs(model.outputs.map(({ type }) => {
+    const { dtype, shape, container } = type;
+    if (container) return emptyContainer(container, type, name, graph);
     if (isStatic(shape)) return graph.addConstant(zeros(dtype, shape), `${name}/nothing`);
     const elements = { dtype: "int64" as const, shape: [shape.length], elements: shape };
     const sizes = graph.insert({ op: KnownElements, inputs: [], attributes: knownElements("int64", [shape.length], shape), outputs: [elements], name: `${name}/sizes`, origins: [name] });
@@ -85,6 +90,14 @@ function impossible(name: string, model: Graph, reason: string, around: Graph): 
     return present(fill.outputs[0], "a filled tensor");
   }));
   return graph;
+}
+
+/** A sequence without items, or an optional that holds nothing. */
+function emptyContainer(container: Container, type: TypeInfo, name: string, graph: Graph): Value {
+  const spec = container.kind === "sequence" ? { op: SequenceEmpty, attributes: { dtype: dtypes[type.dtype].onnx } }
+    : container.kind === "optional" ? { op: Optional, attributes: { type: { valueType: container.item } } }
+    : fail("OF2061", `a branch of ${name} would give a map, which has no empty form`, { place: { node: name } });
+  return present(graph.insert({ ...spec, inputs: [], outputs: [type], name: `${name}/nothing`, origins: [name] }).outputs[0], "an empty container");
 }
 
 function readBody(type: string, name: string, inputs: readonly (Value | undefined)[], attributes: Attributes, proto: GraphProto, around: Body, state: ReadState): Graph {

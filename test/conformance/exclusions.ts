@@ -6,7 +6,6 @@ export const missingOperators: ReadonlySet<string> = new Set([
   "CausalConvWithState",
   "ImageDecoder",
   "LinearAttention",
-  "SequenceMap",
 ]);
 
 /** Diagnostics that say a model is outside what is covered. */
