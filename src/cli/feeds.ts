@@ -1,10 +1,12 @@
 /** Inputs of a session from files or generated: `--input x=file.npy`, `.json`, or raw bytes with `--dim`. */
 import { dtypes, viewBytes, type DType } from "../core/dtype.ts";
 import { isPacked, packedBytes, unpackElements } from "../core/packed.ts";
+import { formatContainer, type Container } from "../core/container.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
-import { Tensor, type Port, type Session } from "../runtime/index.ts";
-import { generateTensor, type InputKind } from "../verify/inputs.ts";
+import { Tensor, type Feed, type Port, type Session } from "../runtime/index.ts";
+import { resultOf } from "../runtime/run-values.ts";
+import { generateDatum, type InputKind } from "../verify/inputs.ts";
 import type { CommandLine, CommandOption } from "./commands/command.ts";
 import { parseDims } from "./dims.ts";
 import { readBytes, readText } from "./files.ts";
@@ -18,7 +20,7 @@ export const feedOptions: readonly CommandOption[] = [
 ];
 
 export interface FeedPlan {
-  readonly feeds: Record<string, Tensor>;
+  readonly feeds: Record<string, Feed>;
   /** Sizes that were assumed because nothing said them. */
   readonly assumed: Readonly<Record<string, number>>;
 }
@@ -33,10 +35,15 @@ export function feedsFor(session: Session, line: CommandLine, kind: InputKind = 
   for (const name of files.keys()) if (!session.inputs.some((i) => i.name === name)) unknown(name, session.inputs);
   const sizes = new Map(Object.entries(parseDims(line.values("dim"))));
   const shapes = new Map(Object.entries(parseInputShapes(line.values("shape").join(";"), "shape")));
-  const feeds: Record<string, Tensor> = {};
+  const feeds: Record<string, Feed> = {};
   for (const port of session.inputs) {
     const file = files.get(port.name);
     if (file === undefined) continue;
+    if (port.container) {
+      if (!file.endsWith(".json")) fail("OF1014", `'${port.name}' is a ${formatContainer(port.container)}; it is read from .json`, { place: { file } });
+      feeds[port.name] = containerFromJson(parseJson(readText(file, "the input"), file, "OF1014"), port.container, port, file);
+      continue;
+    }
     const t = readTensorFile(file, port, sizes);
     bind(port, t.dims, sizes);
     feeds[port.name] = Tensor.of(t);
@@ -51,8 +58,8 @@ export function feedsFor(session: Session, line: CommandLine, kind: InputKind = 
       if (size === undefined) assumed[d] = 1;
       return size ?? 1;
     });
-    const t = generateTensor(port.dtype, dims, kind, line.count("seed", 1) * 1000 + i);
-    feeds[port.name] = Tensor.of(t);
+    const type = port.container ? { dtype: port.dtype, container: port.container } : { dtype: port.dtype, shape: dims };
+    feeds[port.name] = resultOf(generateDatum(type, kind, line.count("seed", 1) * 1000 + i));
   });
   return { feeds, assumed };
 }
@@ -70,6 +77,7 @@ function unknown(name: string, inputs: readonly Port[]): never {
 function readTensorFile(file: string, port: Port, sizes: ReadonlyMap<string, number>): CoreTensor {
   if (file.endsWith(".npy")) return readNpy(readBytes(file, "the input"), file);
   if (file.endsWith(".json")) return fromJson(parseJson(readText(file, "the input"), file, "OF1014"), port, file);
+  if (port.dtype === "string") fail("OF1014", `'${port.name}' takes strings; they are read from .json`, { place: { file } });
   const bytes = readBytes(file, "the input");
   const dims = port.dims.map((d) => (typeof d === "number" ? d : sizes.get(d) ?? fail("OF1014", `the size '${d}' of raw input '${port.name}' is not known`, { hint: `give it, --dim ${d}=…` })));
   const wanted = packedBytes(port.dtype, sizeOf(dims));
@@ -77,6 +85,22 @@ function readTensorFile(file: string, port: Port, sizes: ReadonlyMap<string, num
   if (isPacked(port.dtype)) return { dtype: port.dtype, dims, data: unpackElements(port.dtype, bytes, sizeOf(dims)) };
   return { dtype: port.dtype, dims, data: viewBytes(port.dtype, bytes) };
 }
+
+/** Lists for sequences, null for an optional that holds nothing, objects for maps, and tensors in them as alone. */
+function containerFromJson(value: unknown, container: Container, port: Port, file: string): Feed {
+  const { item } = container;
+  const itemFromJson = (x: unknown): Feed => (item.container ? containerFromJson(x, item.container, port, file) : Tensor.of(fromJson(x, { ...port, dtype: item.dtype }, file)));
+  switch (container.kind) {
+    case "optional": return value === null ? null : itemFromJson(value);
+    case "sequence": return Array.isArray(value) ? value.map(itemFromJson) : fail("OF1014", `'${port.name}' is a ${formatContainer(container)}; write a list`, { place: { file } });
+    case "map": {
+      if (typeof value !== "object" || value === null || Array.isArray(value)) return fail("OF1014", `'${port.name}' is a ${formatContainer(container)}; write an object`, { place: { file } });
+      const { data } = Tensor.of(fromJson(Object.values(value), { ...port, dtype: item.dtype }, file)), keys = Object.keys(value);
+      return new Map(keys.map((key, i) => [container.key === "string" ? key : integerKey(key, file), data[i] ?? 0]));
+    }
+  }
+}
+const integerKey = (key: string, file: string): bigint => (/^-?\d{1,18}$/.test(key) ? BigInt(key) : fail("OF1014", `'${key}' is not an integer key`, { place: { file } }));
 
 /** `{ "type", "dims", "data": [...] }`, or nested lists. */
 function fromJson(value: unknown, port: Port, file: string): CoreTensor {

@@ -65,9 +65,3 @@ export function datumOf(value: RunValue): Datum {
   if (value instanceof Tensor) return value.unpacked();
   return (value as readonly RunValue[]).map(datumOf);
 }
-
-/** Every tensor in a value, named by where it stands. */
-export function tensorsIn(name: string, value: RunValue): readonly (readonly [name: string, tensor: Tensor])[] {
-  if (value instanceof Tensor) return [[name, value]];
-  return Array.isArray(value) ? value.flatMap((x: RunValue, i) => tensorsIn(`${name}[${i}]`, x)) : [];
-}

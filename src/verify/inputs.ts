@@ -1,5 +1,7 @@
 /** Generated inputs: seeded, of several kinds, so that a difference shows that only some values bring out. */
 import { bitsOf, isFloat, isInteger, type DType } from "../core/dtype.ts";
+import type { ItemType } from "../core/container.ts";
+import type { Datum } from "../core/datum.ts";
 import { fromNumbers, sizeOf, type Tensor } from "../core/tensor.ts";
 
 export type InputKind = "normal" | "negative" | "zeros" | "large" | "denormal";
@@ -22,6 +24,20 @@ export function generateTensor(dtype: DType, dims: readonly number[], kind: Inpu
   if (dtype === "string") return { dtype, dims, data: Array.from({ length: sizeOf(dims) }, (_, i) => `s${i}`) };
   const values = Array.from({ length: sizeOf(dims) }, () => element(dtype, kind, random));
   return fromNumbers(dtype, dims, values);
+}
+
+/** A value of a type: sequences of two items whose unknown sizes are 2, optionals that hold something, maps of two entries. */
+export function generateDatum(type: ItemType, kind: InputKind, seed: number): Datum {
+  const { dtype, shape, container } = type;
+  if (!container) return generateTensor(dtype, (shape ?? [null]).map((d) => (typeof d === "number" ? d : 2)), kind, seed);
+  switch (container.kind) {
+    case "optional": return generateDatum(container.item, kind, seed);
+    case "sequence": return [generateDatum(container.item, kind, seed), generateDatum(container.item, kind, seed + 1)];
+    case "map": {
+      const { data } = generateTensor(container.item.dtype, [2], kind, seed);
+      return new Map(Array.from(data as ArrayLike<string | number | bigint>, (value, i) => [container.key === "string" ? `s${i}` : BigInt(i), value]));
+    }
+  }
 }
 
 function element(dtype: DType, kind: InputKind, random: () => number): number {

@@ -8,15 +8,17 @@ import { evaluateDimJson } from "../core/dim-json.ts";
 import { compileModel, type Compiled } from "../compiler/compile.ts";
 import type { CompileOptions, SkippedRewrite } from "../compiler/options.ts";
 import { DiagnosticError, fail } from "../core/diagnostic.ts";
+import type { Datum } from "../core/datum.ts";
 import type { Tensor as CoreTensor } from "../core/tensor.ts";
 import { readModel, type ModelSource } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
-import { interpret } from "../reference/interpret.ts";
+import { interpretData } from "../reference/interpret.ts";
 import { rules } from "../rules/index.ts";
 import { load } from "../runtime/load.ts";
 import type { Session } from "../runtime/session.ts";
-import { Tensor } from "../runtime/tensor.ts";
-import { generateTensor, inputKinds, type InputKind } from "./inputs.ts";
+import { datumOf, resultOf, type RunValue } from "../runtime/run-values.ts";
+import { generateDatum, inputKinds, type InputKind } from "./inputs.ts";
+import { leavesOf } from "./leaves.ts";
 import { differenceOf, type Difference } from "./metrics.ts";
 import { sizeCandidates, symbolsIn } from "./sizes.ts";
 
@@ -90,7 +92,8 @@ interface Trial {
   readonly inputs: InputKind;
   readonly sizes: ReadonlyMap<string, number>;
   readonly against: "reference" | "unfused";
-  readonly feeds: Readonly<Record<string, Tensor>>;
+  readonly feeds: Readonly<Record<string, Datum>>;
+  /** Its leaves, where it is no tensor. */
   readonly expected: Readonly<Record<string, CoreTensor>>;
 }
 
@@ -117,7 +120,7 @@ class Trials {
       const feeds = feedsOf(artifact, binding, kind, trials.length + 1);
       if (trials.length === 0) trials.push({ inputs: kind, sizes: binding, against: "reference", feeds, expected: reference(source, options, feeds) });
       else if (performance.now() > deadline) notRun.push(`${kind} inputs at sizes ${n + 1}: the time was up`);
-      else trials.push({ inputs: kind, sizes: binding, against: "unfused", feeds, expected: asCore(await session.run(feeds)) });
+      else trials.push({ inputs: kind, sizes: binding, against: "unfused", feeds, expected: await run(session, feeds) });
     }
     session.dispose();
     return new Trials(trials, notRun);
@@ -129,7 +132,7 @@ class Trials {
     const runs: VerifiedRun[] = [];
     let worst = 0, where = "";
     for (const t of this.#trials) {
-      const results = asCore(await session.run(t.feeds));
+      const results = await run(session, t.feeds);
       const outputs: Record<string, Difference> = {};
       for (const [name, expected] of Object.entries(t.expected)) {
         const actual = results[name];
@@ -152,7 +155,7 @@ async function workingSizes(session: Session, artifact: Uint8Array, candidates: 
   for (const binding of candidates) {
     if (out.length === count) break;
     try {
-      await session.run(feedsOf(artifact, binding, "normal", 1));
+      await run(session, feedsOf(artifact, binding, "normal", 1));
       out.push(binding);
     } catch (e) {
       if (!(e instanceof DiagnosticError)) throw e;
@@ -161,20 +164,22 @@ async function workingSizes(session: Session, artifact: Uint8Array, candidates: 
   return out;
 }
 
-function feedsOf(artifact: Uint8Array, sizes: ReadonlyMap<string, number>, kind: InputKind, seed: number): Record<string, Tensor> {
+function feedsOf(artifact: Uint8Array, sizes: ReadonlyMap<string, number>, kind: InputKind, seed: number): Record<string, Datum> {
   const { inputs } = readArtifact(artifact).manifest;
   return Object.fromEntries(inputs.filter((i) => !i.default).map((input, n) => {
-    const t = generateTensor(input.dtype, input.dims.map((d) => evaluateDimJson(d, sizes) ?? 1), kind, 1000 * seed + n);
-    return [input.name, Tensor.of(t)];
+    const { name, dtype, dims, container } = input;
+    return [name, generateDatum(container ? { dtype, container } : { dtype, shape: dims.map((d) => evaluateDimJson(d, sizes) ?? 1) }, kind, 1000 * seed + n)];
   }));
 }
 
-function reference(source: ModelSource, options: CompileOptions, feeds: Readonly<Record<string, Tensor>>): Record<string, CoreTensor> {
+function reference(source: ModelSource, options: CompileOptions, feeds: Readonly<Record<string, Datum>>): Record<string, CoreTensor> {
   const { graph } = readModel(source, operators, {
     ...(options.dims ? { dims: options.dims } : {}), ...(options.inputShapes ? { inputShapes: options.inputShapes } : {}), freezeInitializers: options.freezeInitializers ?? false,
   });
-  return interpret(graph, asCore(feeds));
+  return leavesOf(interpretData(graph, feeds));
 }
 
-const asCore = (tensors: Readonly<Record<string, Tensor>>): Record<string, CoreTensor> =>
-  Object.fromEntries(Object.entries(tensors).map(([name, t]) => [name, t.unpacked()]));
+async function run(session: Session, feeds: Readonly<Record<string, Datum>>): Promise<Record<string, CoreTensor>> {
+  const results = await session.run<Record<string, RunValue>>(Object.fromEntries(Object.entries(feeds).map(([name, d]) => [name, resultOf(d)])));
+  return leavesOf(Object.fromEntries(Object.entries(results).map(([name, value]) => [name, datumOf(value)])));
+}

@@ -4,6 +4,9 @@
  */
 import { create, toBinary } from "@bufbuild/protobuf";
 import { AttributeProto_AttributeType as Kind, AttributeProtoSchema, ModelProtoSchema, NodeProtoSchema, ValueInfoProtoSchema, type AttributeProto, type ValueInfoProto } from "../../src/onnx/schema/onnx_pb.ts";
+import { writeType } from "../../src/onnx/type-proto.ts";
+import { containerType } from "../../src/graph/container-type.ts";
+import { leafDType, type Container } from "../../src/core/container.ts";
 import { writeTensor } from "../../src/onnx/tensor-proto.ts";
 import { dtypes, type DType } from "../../src/core/dtype.ts";
 import type { Tensor } from "../../src/core/tensor.ts";
@@ -18,7 +21,13 @@ export interface NodeSpec {
   readonly attributes?: Readonly<Record<string, AttributeSpec>>;
 }
 /** A size, or the name of a symbolic one. */
-export interface ValueSpec { readonly dtype: DType; readonly dims: readonly (number | string)[] }
+export interface ValueSpec {
+  readonly dtype: DType;
+  readonly dims: readonly (number | string)[];
+  /** A sequence, an optional or a map, as `held` makes them. */
+  readonly container?: Container;
+}
+export const held = (container: Container): ValueSpec => ({ dtype: leafDType(container), dims: [], container });
 export interface ModelSpec {
   readonly opset: number;
   readonly ir?: number;
@@ -73,7 +82,7 @@ function attributeOf(name: string, a: AttributeSpec): AttributeProto {
   throw new Error(`attribute ${name}`);
 }
 
-const valueInfo = (name: string, v: { readonly dtype: DType; readonly dims: readonly (number | string)[] }): ValueInfoProto =>
+const valueInfo = (name: string, v: ValueSpec): ValueInfoProto => v.container ? writeType(name, containerType(v.container)) :
   create(ValueInfoProtoSchema, {
     name,
     type: { value: { case: "tensorType", value: {

@@ -1,5 +1,9 @@
 /** `onnxfuse compare`: two models or artifacts on the same inputs, output by output. */
 import { fail } from "../../core/diagnostic.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import type { Feed, RunValue, Session } from "../../runtime/index.ts";
+import { datumOf } from "../../runtime/run-values.ts";
+import { leavesOf } from "../../verify/leaves.ts";
 import { differenceOf, isWithin } from "../../verify/metrics.ts";
 import { compileOptionsOf } from "../compile-options.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
@@ -17,11 +21,11 @@ export const compare: Command = {
     const options = compileOptionsOf(line);
     const [a, b] = [await openSession(first, options), await openSession(second, options)];
     const { feeds } = feedsFor(b, line);
-    const [x, y] = [await a.run(feeds), await b.run(feeds)];
+    const [x, y] = [await leavesFrom(a, feeds), await leavesFrom(b, feeds)];
     const rows = Object.entries(y).map(([name, expected]) => {
       const actual = x[name];
-      const d = actual && differenceOf(actual.unpacked(), expected.unpacked());
-      return { name, ...d, within: d !== undefined && isWithin(d, tolerance), ...(d ? {} : { mismatch: actual ? `${actual.type} [${actual.dims.join(", ")}] against ${expected.type} [${expected.dims.join(", ")}]` : "is missing" }) };
+      const d = actual && differenceOf(actual, expected);
+      return { name, ...d, within: d !== undefined && isWithin(d, tolerance), ...(d ? {} : { mismatch: actual ? `${actual.dtype} [${actual.dims.join(", ")}] against ${expected.dtype} [${expected.dims.join(", ")}]` : "is missing" }) };
     });
     if (line.has("json")) console.out(JSON.stringify({ tolerance, outputs: rows }));
     else {
@@ -32,3 +36,8 @@ export const compare: Command = {
   },
 };
 
+/** Results as tensors: what is in sequences, optionals and maps one by one. */
+async function leavesFrom(session: Session, feeds: Readonly<Record<string, Feed>>): Promise<Record<string, Tensor>> {
+  const results = await session.run<Record<string, RunValue>>(feeds);
+  return leavesOf(Object.fromEntries(Object.entries(results).map(([name, value]) => [name, datumOf(value)])));
+}

@@ -1,4 +1,5 @@
 /** `onnxfuse inspect`: what an artifact holds: sections, inputs and outputs, memory plan, steps, host operators. */
+import { formatContainer } from "../../core/container.ts";
 import { readArtifact, type Artifact } from "../../artifact/artifact.ts";
 import { formatDimJson } from "../../core/dim-json.ts";
 import type { PortJson, StepJson } from "../../artifact/manifest.ts";
@@ -29,7 +30,7 @@ export const inspect: Command = {
 };
 
 function overview({ manifest: m, sections }: Artifact, bytes: number): string[] {
-  const shape = (p: PortJson): string => `  ${p.name}: ${p.dtype} [${p.dims.map(formatDimJson).join(", ")}]`;
+  const shape = (p: PortJson): string => `  ${p.name}: ${p.container ? formatContainer(p.container) : `${p.dtype} [${p.dims.map(formatDimJson).join(", ")}]`}`;
   const { memory } = m;
   const arena = memory.peak
     ? `arena ${formatBytes(memory.peak.bytes)} for ${memory.arena.length} blocks (at least ${formatBytes(memory.peak.lowerBound)} are needed)`
