@@ -26,8 +26,11 @@ export function requantized(accumulator: Expr, scaleA: Expr, scaleB: Expr, scale
   return quantized(mul(cast(accumulator, "f32"), div(mul(scaleA, scaleB), scaleY)), zeroPoint, dtype);
 }
 
-/** The element of a tensor that has one element for all. */
-export const single = (of: Operand): Expr => of.at(...of.shape.map(() => constant(0, i32)));
+/** The element of a tensor that has one element for all. A scale that is known to be 1 is the number itself: it costs nothing. */
+export function single(of: Operand): Expr {
+  const known = of.dtype === "float32" ? numbersKnown(of) : undefined;
+  return known?.length === 1 && known[0] === 1 ? constant(1, f32) : of.at(...of.shape.map(() => constant(0, i32)));
+}
 
 /** Whether a scale or zero point is one for the whole tensor. */
 export const isSingle = (of: TypeInfo): boolean => of.shape.every((d) => d === 1);

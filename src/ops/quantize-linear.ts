@@ -7,7 +7,7 @@ import { DequantizeLinear as evaluateDequantize, QuantizeLinear as evaluateQuant
 import { floatFormats } from "../core/small-floats.ts";
 import { axisWithin } from "./axis-reduction.ts";
 import { castElement } from "./cast.ts";
-import { checkQuantized, quantized, scaleIndices } from "./quantization.ts";
+import { checkQuantized, quantized, scaleIndices, isSingle, single } from "./quantization.ts";
 
 const attributes = { axis: int(1), block_size: int(0), output_dtype: int(0) } as const satisfies Record<string, AttributeSpec>;
 interface Options { readonly axis: number; readonly block_size: number; readonly output_dtype: number }
@@ -62,7 +62,7 @@ export const QuantizeLinear = defineOp({
   },
   evaluate: evaluateQuantize,
   lower: ({ x, y_scale, y_zero_point }, options, { outputs }) => [(...indices) => {
-    const scale = y_scale.at(...scaleIndices(y_scale.shape, axisOfScale(options.axis, indices.length), options.block_size, indices));
+    const scale = isSingle(y_scale) ? single(y_scale) : y_scale.at(...scaleIndices(y_scale.shape, axisOfScale(options.axis, indices.length), options.block_size, indices));
     const value = rounded(div(cast(x.at(...indices), "f32"), cast(scale, "f32")), dtypeFromOnnx(options.precision) ?? y_scale.dtype);
     const dtype = outputs[0]?.dtype ?? "uint8";
     if (!isFloat(dtype)) return quantized(value, zeroOf(y_zero_point, options, indices), dtype);

@@ -7,7 +7,7 @@ import { Abs, Add, Clip, QuantizeLinear, Relu } from "../ops/index.ts";
 import { isConstant } from "../rewrite/match.ts";
 import { anything, anyOf, op, optionalInput, value, type ConstantValue } from "../rewrite/pattern.ts";
 import { defineRule, exact, refuse, type Verdict } from "../rewrite/rule.ts";
-import { allOf, floatScale, oneScale, quantized, quantizedType, zeroPointTensor } from "./quantized-operands.ts";
+import { allOf, floatScale, nearestEven, oneScale, quantized, quantizedType, zeroPointTensor } from "./quantized-operands.ts";
 
 const ranges: Partial<Readonly<Record<DType, readonly [number, number]>>> = { int8: [-128, 127], uint8: [0, 255], int16: [-32768, 32767], uint16: [0, 65535] };
 
@@ -18,12 +18,6 @@ const build = (c: Case, more: (b: GraphBuilder, y: Value) => readonly Value[] = 
   const y = c.limit ? b.add(Clip, [x, ...c.limit]) : b.add(Relu, [x]);
   return b.build(b.add(QuantizeLinear, [y, b.scalar(c.scale ?? 0.02), b.scalar(c.zero ?? 0, type)]), ...more(b, y));
 };
-
-/** Half to even, as quantisation rounds. */
-function nearestEven(x: number): number {
-  const floor = Math.floor(x), rest = x - floor;
-  return rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor;
-}
 
 /** Quantisation is monotone, so a limit does nothing where the limit itself becomes the end of the range. */
 function reachesEnds(limit: Node, quantize: Node, scale: ConstantValue, zero: ConstantValue | undefined): Verdict {

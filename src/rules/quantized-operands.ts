@@ -63,6 +63,12 @@ export function scaleAlong(node: Node, scale: ConstantValue, axis: number): Verd
   if (Number(node.attributes["block_size"])) return refuse("blocked", `${plainName(node)} has its scales in blocks`, "give it one scale a channel");
   return scaleAxis(node) === axis || refuse("per-axis", `${plainName(node)} has its scales along axis ${scaleAxis(node)}`, `quantise it along axis ${axis}`);
 }
+/** Half to even, as quantisation rounds. */
+export function nearestEven(x: number): number {
+  const floor = Math.floor(x), rest = x - floor;
+  return rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor;
+}
+
 /** The first refusal. */
 export function allOf(...verdicts: readonly (() => Verdict)[]): Verdict {
   for (const verdict of verdicts) { const answer = verdict(); if (answer !== true) return answer; }
