@@ -134,6 +134,31 @@ describe("sequences, optionals and maps", () => {
     expect([plain(fresh["stacked"]), plain(fresh["count"])]).toEqual([[2, 20, 3, 30], [2n]]);
     expect([plain(given["stacked"]), plain(given["count"])]).toEqual([[5, 2, 20, 3, 30], [3n]]);
   });
+  test("are maps that operators make and take", async () => {
+    const map = (key: "string" | "int64", dtype: "float32" | "int64" | "string"): Container => ({ kind: "map", key, item: { dtype, shape: [] } });
+    const labels = { strings: ["no", "yes"] }, domain = "ai.onnx.ml";
+    const maps: ModelSpec = {
+      opset: 17, inputs: { x: { dtype: "float32", dims: ["n", 2] }, words: held(map("string", "int64")), sparse: held(map("int64", "string")), whole: held(map("int64", "float32")) }, initializers: {},
+      outputs: { zipped: undefined, counts: undefined, cast: undefined, texts: undefined, passed: undefined },
+      nodes: [
+        { type: "ZipMap", domain, inputs: ["x"], outputs: ["zipped"], attributes: { classlabels_strings: labels } },
+        { type: "DictVectorizer", domain, inputs: ["words"], outputs: ["counts"], attributes: { string_vocabulary: { strings: ["a", "b"] } } },
+        { type: "CastMap", domain, inputs: ["sparse"], outputs: ["cast"], attributes: { map_form: "SPARSE", max_map: 3 } },
+        { type: "CastMap", domain, inputs: ["whole"], outputs: ["texts"], attributes: { cast_to: "TO_STRING" } },
+        { type: "Identity", inputs: ["words"], outputs: ["passed"] },
+      ],
+    };
+    const words = new Map([["b", 2n], ["c", 5n]]);
+    const feeds = { x: new Tensor("float32", Float32Array.of(0.25, 0.75, 1, 0), [2, 2]), words, sparse: new Map([[1n, "2.5"]]), whole: new Map([[7n, 0.5], [-1n, 2]]) };
+    const { zipped, counts, cast, texts, passed } = await run(maps, feeds);
+    expect(zipped).toEqual([new Map([["no", 0.25], ["yes", 0.75]]), new Map([["no", 1], ["yes", 0]])]);
+    expect([plain(counts), plain(cast), plain(texts), passed]).toEqual([[0n, 2n], [0, 2.5, 0], ["2.000000", "0.500000"], words]);
+    expect(plain((await run(maps, { ...feeds, words: new Map() }))["counts"])).toEqual([0n, 0n]);
+    const session = await load((await compile(modelBytes(maps))).artifact);
+    await expect(session.run({ ...feeds, words: new Map([[1n, 1n]]) })).rejects.toThrow(/OF7003/);
+    await expect(session.run({ ...feeds, sparse: new Map([[1, "x"]]) })).rejects.toThrow(/OF7014.*no number/);
+    session.dispose();
+  });
   test("are written so that onnxruntime gives the same", async () => {
     const inside: ModelSpec = {
       opset: 17, inputs: { x: { dtype: "float32", dims: [5] } }, initializers: { two: int(2), last: int(-1) }, outputs: { y: { dtype: "float32", dims: ["k"] }, z: { dtype: "float32", dims: [5] } },

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { chain, convBnRelu } from "../../test/support/article-models.ts";
 import { commandLines } from "../../test/support/command-line.ts";
-import { modelBytes, type ModelSpec } from "../../test/support/model-spec.ts";
+import type { Container } from "../core/container.ts";
+import { held, modelBytes, type ModelSpec } from "../../test/support/model-spec.ts";
 import { readArtifact } from "../artifact/artifact.ts";
 import { readModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
@@ -163,6 +164,31 @@ describe("onnxfuse", () => {
     expect((await run("run m.onnx --input x=x.bin --dim N=2")).error).toMatch(/OF1014.*16 bytes.*32/);
     const random = await run("run m.onnx");
     expect(random.error).toMatch(/N was not given/);
+  });
+  it("reads and prints strings, sequences, optionals and maps", async () => {
+    const container: Container = { kind: "sequence", item: { dtype: "float32", shape: [null] } };
+    write("m.onnx", {
+      opset: 18, initializers: {}, outputs: { all: undefined, o_out: undefined, zipped: undefined, s_out: undefined },
+      inputs: { xs: held(container), o: held({ kind: "optional", item: { dtype: "string", shape: [null] } }), p: { dtype: "float32", dims: [1, 2] }, s: { dtype: "string", dims: [2] } },
+      nodes: [
+        { type: "SequenceErase", inputs: ["xs"], outputs: ["all"] }, { type: "Identity", inputs: ["o"], outputs: ["o_out"] }, { type: "Identity", inputs: ["s"], outputs: ["s_out"] },
+        { type: "ZipMap", domain: "ai.onnx.ml", inputs: ["p"], outputs: ["zipped"], attributes: { classlabels_int64s: [3, 4] } },
+      ],
+    });
+    for (const [name, text] of [["xs", "[[1,2],[3],[4]]"], ["o", "null"], ["p", "[[0.5,0.25]]"], ["s", '["a","b"]']]) writeFileSync(`${name}.json`, text ?? "");
+    const inputs = "--input xs=xs.json --input o=o.json --input p=p.json --input s=s.json";
+    const done = await run(`run m.onnx ${inputs} --json --output-dir out`);
+    const expected = { all: [{ type: "float32", dims: [2], data: [1, 2] }, { type: "float32", dims: [1], data: [3] }], o_out: null, zipped: [{ 3: 0.5, 4: 0.25 }], s_out: { type: "string", dims: [2], data: ["a", "b"] } };
+    expect(JSON.parse(done.out)).toEqual({ outputs: expected });
+    expect(readdirSync("out").sort()).toEqual(["all.json", "o_out.json", "s_out.json", "zipped.json"]);
+    expect((await run(`run m.onnx ${inputs}`)).out).toMatch(/all: a sequence of 2\n {2}all\[0\]: float32 \[2\] min 1.*\n.*\no_out: nothing\nzipped: a sequence of 1\n {2}zipped\[0\]: a map of 2: 3 → 0.5, 4 → 0.25\ns_out: string \[2\] a, b/);
+    expect((await run("run m.onnx")).out).toMatch(/all: a sequence of 1/);
+    expect((await run("compare m.onnx m.onnx")).code).toBe(0);
+    expect((await run("compile m.onnx --output m.om")).code).toBe(0);
+    expect((await run("inspect m.om")).out).toMatch(/xs: sequence of float32\[\?\]/);
+    writeFileSync("xs.json", "3");
+    expect((await run("run m.onnx --input xs=xs.json")).error).toMatch(/OF1014.*write a list/);
+    expect((await run("run m.onnx --input s=x.npy")).code).toBe(1);
   });
   it("times artifacts side by side", async () => {
     write("m.onnx", small);

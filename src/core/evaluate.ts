@@ -1,4 +1,5 @@
 /** The form of an operator's naive evaluation. Shared by the reference interpreter, constant folding and the runtime's host operators. */
+import type { DType } from "./dtype.ts";
 import type { Datum } from "./datum.ts";
 import type { Tensor } from "./tensor.ts";
 
@@ -8,6 +9,8 @@ export type EvaluateAttributes = Readonly<Record<string, EvaluateAttribute | und
 export interface EvaluateContext {
   /** How many outputs the node uses. */
   readonly outputCount: number;
+  /** Their element types, for operators whose results' types nothing in their inputs says (maps). */
+  readonly outputDTypes?: readonly DType[];
 }
 /** Inputs in schema order, absent ones undefined. Returns at least `outputCount` tensors. */
 export type Evaluate = (inputs: readonly (Tensor | undefined)[], attributes: EvaluateAttributes, context: EvaluateContext) => readonly Tensor[];

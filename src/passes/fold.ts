@@ -72,7 +72,7 @@ function evaluated(node: Node, maxBytes: number): readonly (Tensor | undefined)[
     if (!isStatic(v.type.shape)) continue;
     if (byteLength({ dtype: v.type.dtype, dims: v.type.shape, data: [] }) > Math.max(maxBytes, given)) return undefined;
   }
-  const results = evaluate(inputs, node.attributes as Readonly<Record<string, EvaluateAttribute | undefined>>, { outputCount: node.outputs.length });
+  const results = evaluate(inputs, node.attributes as Readonly<Record<string, EvaluateAttribute | undefined>>, { outputCount: node.outputs.length, outputDTypes: node.outputs.map((v) => v.type.dtype) });
   return node.outputs.map(({ type }, i) => { const result = results[i]; return type.container || result === undefined ? undefined : asTensor(result); });
 }
 

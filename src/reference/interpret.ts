@@ -75,7 +75,7 @@ class Interpreter {
       case Scan: return runScan(node, inputs, runGraph, known);
     }
     const evaluate = evaluationOf(node.op);
-    if (evaluate) return evaluate(inputs, evaluateAttributes(node), { outputCount: node.outputs.length });
+    if (evaluate) return evaluate(inputs, evaluateAttributes(node), { outputCount: node.outputs.length, outputDTypes: node.outputs.map((v) => v.type.dtype) });
     return node.outputs.map(({ name, type: { dtype, shape, elements } }) => {
       invariant(elements, `'${node.name}' (${node.op.type}) has neither an evaluation nor known elements for '${name}'`);
       return fromNumbers(dtype, bindings.sizes(shape), bindings.sizes(elements));

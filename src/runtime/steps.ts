@@ -64,9 +64,10 @@ async function prepareHost(step: Extract<StepJson, { host: string }>, machine: M
   const evaluate = (await find()) as EvaluateData;
   const attributes: EvaluateAttributes = Object.fromEntries(Object.entries(step.attributes).map(([name, value]) => [name, attribute(value, machine.weights)]));
   const { buffers } = machine;
+  const outputDTypes = step.outputs.map((o) => (o === null ? "float32" : buffers.of(o).dtype));
   return () => {
     const inputs = step.inputs.map((i) => (i === null ? undefined : buffers.readDatum(i)));
-    const results = evaluate(inputs, attributes, { outputCount: step.outputs.length });
+    const results = evaluate(inputs, attributes, { outputCount: step.outputs.length, outputDTypes });
     receive(step.outputs, results, machine, step.label);
   };
 }
