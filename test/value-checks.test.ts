@@ -47,6 +47,15 @@ const cases: Readonly<Record<string, { readonly spec: ModelSpec; readonly good: 
   },
 };
 
+test("integers are not divided by 0", async () => {
+  for (const type of ["Div", "Mod"]) {
+    const spec: ModelSpec = { opset: 18, inputs: { a: n("N"), b: n("N") }, outputs: { y: n("N") }, initializers: {}, nodes: [node(type, ["a", "b"], ["y"])] };
+    expect(await compareWays(spec, [{ a: i64([3], 7, -7, 7), b: i64([3], 2, 2, -2) }], { onnxruntime: type === "Div" })).toBeUndefined();
+    expect(await refusal(spec, { a: i64([3], 7, -7, 7), b: i64([3], 2, 0, -2) })).toMatch(/OF7014.*'b' divides integers and holds a 0/);
+    expect(await refusal(spec, { a: i64([0]), b: i64([0]) })).toBeUndefined();
+  }
+});
+
 describe.each(Object.entries(cases))("%s", (_, { spec, good, bad }) => {
   test("runs what is in range", async () => expect(await compareWays(spec, good.map((i) => ({ x, i })))).toBeUndefined());
   test("stops at what is not", async () => { for (const [i, message] of bad) expect(await refusal(spec, { x, i })).toMatch(message); });

@@ -10,6 +10,7 @@ import { Graph, type Value } from "../graph/graph.ts";
 import { inferNode } from "../graph/infer-node.ts";
 import type { Attributes, AttributeValue, OpDef, Spelling, SpellingInput } from "../graph/op.ts";
 import { attributeKind, readAttribute } from "./attribute-proto.ts";
+import { isBatchedScan, unbatchedScan } from "./batched-scan.ts";
 import { readConstant } from "./constant-node.ts";
 import { readFlexAttention } from "./flex-attention.ts";
 import type { NodeAgreement } from "./model-info.ts";
@@ -29,6 +30,7 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
   const { proto } = node;
   const callee = state.operators.function(proto);
   if (callee) return readCall(node, callee, body, state);
+  if (isBatchedScan(proto, body.opsets)) return readNode({ ...node, proto: unbatchedScan(proto, node.name) }, body, state);
   const name = nodeName(node, proto.opType, body, state);
   const attributes = proto.attribute.flatMap((a) => resolve(a, body));
   if (proto.opType === "Constant" && domainOf(proto.domain) === "")

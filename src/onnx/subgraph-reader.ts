@@ -121,7 +121,7 @@ function readBody(type: string, name: string, inputs: readonly (Value | undefine
 interface BodyInputs { readonly types: readonly TypeInfo[]; /** Index of the first carried one. */ readonly first: number; readonly carried: number }
 
 function plain(value: Value | undefined, place: Place): TypeInfo {
-  if (!value) return fail("OF2060", "an input of control flow is missing", { place, hint: "Scan in its form of opset 8 is not supported: convert the model to a newer opset" });
+  if (!value) return fail("OF2060", "an input of control flow is missing", { place });
   return withoutElements(value.type);
 }
 

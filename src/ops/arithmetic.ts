@@ -4,7 +4,7 @@
 import { dimAdd, dimExactDiv, dimMax, dimMin, dimMul, dimSub } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
 import * as evaluate from "../evaluate/arithmetic.ts";
-import { defineOp, optional, type OpDef, type TypeInfo } from "../graph/op.ts";
+import { defineOp, optional, type Guard, type OpDef, type TypeInfo } from "../graph/op.ts";
 import { add, and, binary, cast, div, lift, lt, max, min, mul, rem, select, sub, type Expr } from "../kernel/expr.ts";
 import { combineElements, elementsOf, numbersKnown, remainder, truncatedDiv, typeWith } from "./element-values.ts";
 import { binaryOp, broadcastOf, checkSameType, checkType, narrow, outputOf, readBroadcast, variadicOp } from "./element-wise.ts";
@@ -12,7 +12,9 @@ import { binaryOp, broadcastOf, checkSameType, checkType, narrow, outputOf, read
 export const Add: OpDef = binaryOp({ type: "Add", since: 7, allowed: "numeric", evaluate: evaluate.Add, lower: add, elements: dimAdd });
 export const Sub: OpDef = binaryOp({ type: "Sub", since: 7, allowed: "numeric", evaluate: evaluate.Sub, lower: sub, elements: dimSub });
 export const Mul: OpDef = binaryOp({ type: "Mul", since: 7, allowed: "numeric", evaluate: evaluate.Mul, lower: mul, elements: dimMul });
-export const Div: OpDef = binaryOp({ type: "Div", since: 7, allowed: "numeric", evaluate: evaluate.Div, lower: div, elements: (a, b, dtype) => (isFloat(dtype) ? dimExactDiv(a, b) : truncatedDiv(a, b)) });
+/** An integer that divides: kernels give 0 where it is 0, and runs say so. */
+const divisor = ({ A }: { readonly A: TypeInfo }): readonly Guard[] => (isFloat(A.dtype) ? [] : [{ input: 1 }]);
+export const Div: OpDef = binaryOp({ type: "Div", since: 7, allowed: "numeric", evaluate: evaluate.Div, lower: div, guards: divisor, elements: (a, b, dtype) => (isFloat(dtype) ? dimExactDiv(a, b) : truncatedDiv(a, b)) });
 
 /** The remainder has the sign of the divisor, with fmod that of the dividend; floats need fmod, and run on the host. */
 export const Mod = defineOp({
@@ -29,6 +31,7 @@ export const Mod = defineOp({
     return [typeWith(A.dtype, shape, combineElements(shape, [A, B], (a, b) => remainder(a ?? 0, b ?? 0, Boolean(fmod))))];
   },
   lowerable: ({ A }) => !isFloat(A.dtype),
+  guards: divisor,
   lower: ({ A, B }, { fmod }, context) => {
     const { shape, dtype } = outputOf(context);
     return [(...indices) => {

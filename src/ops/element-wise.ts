@@ -5,7 +5,7 @@
 import { broadcastShapes, formatShape, type Dim } from "../core/dim.ts";
 import { dtypes, isFloat, isInteger, isStorageOnly, type DType } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
-import { defineOp, type InferContext, type LowerContext, type OpDef, type Operand, type TypeInfo } from "../graph/op.ts";
+import { defineOp, type Guard, type InferContext, type LowerContext, type OpDef, type Operand, type TypeInfo } from "../graph/op.ts";
 import { binary, type Expr } from "../kernel/expr.ts";
 import { wrapInteger } from "../kernel/storage-types.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
@@ -88,10 +88,12 @@ export interface BinarySpec {
   lower(a: Expr, b: Expr): Expr;
   /** On known elements; undefined where the outcome is not known. */
   elements?(a: Dim, b: Dim, dtype: DType): Dim | undefined;
+  /** What its kernel relies on. */
+  readonly guards?: (inputs: { readonly A: TypeInfo }) => readonly Guard[];
 }
 /** A function of the elements of two broadcast operands of one type. */
-export const binaryOp = ({ type, since, allowed, result, evaluate, lower, elements }: BinarySpec): OpDef => defineOp({
-  type, domain: "", since, evaluate,
+export const binaryOp = ({ type, since, allowed, result, evaluate, lower, elements, guards }: BinarySpec): OpDef => defineOp({
+  type, domain: "", since, evaluate, ...(guards ? { guards } : {}),
   inputs: { A: "required", B: "required" },
   attributes: {},
   fusionKind: "broadcast",

@@ -16,6 +16,8 @@ export const Scan = defineOp({
     scan_output_axes: optional("ints"), scan_output_directions: optional("ints"),
   },
   fusionKind: "opaque",
+  // Opset 8 had another form, with a batch axis.
+  write: (node, opset) => (opset < 9 ? undefined : node),
   infer({ initial_state_and_scan_inputs: all }, { body, num_scan_inputs, scan_input_axes, scan_output_axes }, context) {
     const states = all.slice(0, all.length - num_scan_inputs);
     const scanned = all.slice(states.length);

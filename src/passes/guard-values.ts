@@ -47,7 +47,7 @@ function insertCheck(node: Node, value: Value, { axes, each = false }: Guard, ra
 function isKnown(value: Value, { axes, each = false }: Guard): boolean {
   const type = typeWithConstant(value);
   const numbers = numbersKnown(type);
-  if (!axes) return numbers !== undefined && numbers.every((n) => n !== 0);
+  if (!axes) return numbers ? numbers.every((n) => n !== 0) : elementsOf(type) !== undefined;
   if (numbers) return numbers.every((n, i) => { const size = axes[each ? i % axes.length : 0]; return typeof size === "number" && n >= -size && n < size; });
   if (elementsOf(type)) return true;
   const [size] = axes;

@@ -16,7 +16,6 @@ export const leftOut: Readonly<Record<string, string>> = {
   test_bernoulli: "random", test_bernoulli_double: "random", test_bernoulli_double_expanded: "random", test_bernoulli_expanded: "random",
   test_bernoulli_seed: "random", test_bernoulli_seed_expanded: "random",
   test_training_dropout: "random", test_training_dropout_default: "random", test_training_dropout_default_mask: "random", test_training_dropout_mask: "random",
-  test_scan_sum: "Scan in its form of opset 8",
   test_dft_inverse: "the expectation has float32's rounding noise, 1.9e-7 of values up to 100, where the result is 0",
   test_dft_inverse_opset19: "the expectation has float32's rounding noise, 1.9e-7 of values up to 100, where the result is 0",
   test_affine_grid_3d_align_corners_expanded: "the rank of a value hangs on an element of an input",
