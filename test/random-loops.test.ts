@@ -63,7 +63,7 @@ function bodyOf(random: Random, prefix: string, steps: number, depth: number, st
   for (let k = 0; k < steps; k++) known.push(w.step(known, i, depth));
   // No value outgrows the test.
   const next = w.emit("Slice", [w.emit("Tanh", [known.at(-1)?.name ?? c]), "zeros1", "most1"]);
-  const steady = w.emit("Tanh", [known.filter((k) => k.steady).at(-1)?.name ?? s]), stacked = w.emit("Neg", [steady]), goes = w.emit("Identity", [go]);
+  const steady = w.emit("Tanh", [known.findLast((k) => k.steady)?.name ?? s]), stacked = w.emit("Neg", [steady]), goes = w.emit("Identity", [go]);
   return { opset: 18, inputs: { [i]: int, [go]: flag, [c]: f(`${c}_n`), [s]: f(3) }, outputs: { [goes]: flag, [next]: f(`${next}_n`), [steady]: f(3), ...(stacks ? { [stacked]: f(3) } : {}) }, initializers: {}, nodes: w.nodes };
 }
 
