@@ -6,11 +6,19 @@
 import { isHeld } from "../core/container.ts";
 import { dimAdd, dimEqual, dimMul, dimProduct, type Dim } from "../core/dim.ts";
 import { axisOf, constant, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
-import type { Layout } from "../kernel/kernel.ts";
+import { rowMajor, type Layout } from "../kernel/kernel.ts";
 import { linearAddress, ExprTable } from "../kernel/share.ts";
 import { visitExpr } from "../kernel/traverse.ts";
 import { Elements } from "./elements.ts";
 import type { Node, Value } from "./graph.ts";
+
+export type { Layout } from "../kernel/kernel.ts";
+
+/** Where the elements from `offset` on along `axis` lie in a dense tensor of `shape`. */
+export function partLayout(shape: readonly Dim[], axis: number, offset: Dim): Layout {
+  const { strides, offset: start } = rowMajor(shape, dimMul);
+  return { strides, offset: dimAdd(start, dimMul(offset, strides[axis] ?? 1)) };
+}
 
 /** Element (axes…) of the result is element `indices` of `source`. */
 export interface View {

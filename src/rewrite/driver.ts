@@ -14,7 +14,7 @@ import type { Attributes, OpDef } from "../graph/op.ts";
 import { refineType } from "../graph/refine.ts";
 import { hasSideEffects, matchAt, originsOf, type Match } from "./match.ts";
 import { depthOf, rootsOf } from "./pattern.ts";
-import { isRefusal, refuse, stages, type Editor, type InsertOptions, type Rule, type Stage, type Verdict } from "./rule.ts";
+import { isRefusal, refuse, stages, type Editor, type InsertOptions, type Replacements, type Rule, type Stage, type Verdict } from "./rule.ts";
 import type { Refusal, Site } from "./site.ts";
 
 export interface RuleSite {
@@ -99,11 +99,14 @@ class Driver {
       if (!found || commonplace) { this.#forget(root, rule); continue; }
       if (found.kind === "near-miss") { this.#record(root, rule, found.nodes, found.refusal); continue; }
       if (this.#rewrites >= (this.#options.fuel ?? Infinity)) return [];
-      const site: RuleSite = { root, nodes: found.nodes, origins: originsOf(found.nodes) };
+      const beside = rule.beside?.(found.bindings, root) ?? [];
+      if (rule.beside && beside.length === 0) { this.#forget(root, rule); continue; }
+      const nodes = [...new Set([...found.nodes, ...beside])];
+      const site: RuleSite = { root, nodes, origins: originsOf(nodes) };
       const refusal = this.#refusal(rule, found, site);
-      if (refusal) { this.#record(root, rule, found.nodes, refusal); continue; }
+      if (refusal) { this.#record(root, rule, nodes, refusal); continue; }
       const done = this.#rewrite(rule, found, site);
-      if (isRefusal(done)) { this.#record(root, rule, found.nodes, done); continue; }
+      if (isRefusal(done)) { this.#record(root, rule, nodes, done); continue; }
       return nearby(done, reach);
     }
     return [];
@@ -138,20 +141,24 @@ class Driver {
       invariant(editor.inserted.length === 0, `rule ${rule.name} refused after inserting nodes`);
       return by;
     }
-    const fresh = editor.inserted.some((n) => n.outputs.includes(by));
-    if (!fresh && !canReturn(by, old))
-      return refuse("graph-output", `'${old.name}' is a graph output and would become '${by.name}', which has a name of its own`, `remove '${old.name}' from the graph's outputs`);
-    const keepName = fresh || old.resultOf.some((g) => g.parent === undefined);
-    const { name } = old;
-    graph.setType(by, refineType(old.type, by.type));
-    graph.replaceUses(old, by);
+    const replaced: Replacements = "name" in by ? new Map([[old, by]]) : by;
+    for (const [from, to] of replaced) {
+      if (!editor.made(to) && !canReturn(to, from))
+        return refuse("graph-output", `'${from.name}' is a graph output and would become '${to.name}', which has a name of its own`, `remove '${from.name}' from the graph's outputs`);
+    }
+    const renamed: { readonly value: Value; readonly from: Node | undefined; readonly name: string }[] = [];
+    for (const [from, to] of replaced) {
+      if (editor.made(to) || from.resultOf.some((g) => g.parent === undefined)) renamed.push({ value: to, from: from.producer?.node, name: from.name });
+      graph.setType(to, refineType(from.type, to.type));
+      graph.replaceUses(from, to);
+    }
     const around = new Set<Value>(editor.inserted.flatMap((n) => n.outputs));
     const erased = eraseDead([...site.nodes].reverse(), around);
-    if (keepName && !graph.has(root)) graph.rename(by, name);
+    for (const { value, from, name } of renamed) if (!from || !graph.has(from)) graph.rename(value, name);
     editor.settleNames();
     this.#count(rule, site, erased - editor.inserted.length);
     this.#options.verify?.(this.#graph, rule);
-    around.add(by);
+    for (const to of replaced.values()) around.add(to);
     return [...around];
   }
 
@@ -199,6 +206,7 @@ class SiteEditor implements Editor {
     return first;
   }
   constant(tensor: Tensor, hint: string): Value { return this.graph.addConstant(tensor, hint); }
+  made(value: Value): boolean { return this.inserted.some((n) => n.outputs.includes(value)); }
   /** Gives the new nodes the names they asked for, which erased nodes have now left. */
   settleNames(): void { this.inserted.forEach((node, i) => this.graph.renameNode(node, this.#wanted[i] ?? node.name)); }
 }

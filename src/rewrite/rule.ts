@@ -36,6 +36,9 @@ export interface InsertOptions {
   readonly outputCount?: number;
 }
 
+/** Values of a site that others stand for from now on. */
+export type Replacements = ReadonlyMap<Value, Value>;
+
 /** What a rewrite may do. New nodes stand where the root stands, so they may read anything that the match read. */
 export interface Editor {
   readonly graph: Graph;
@@ -51,9 +54,9 @@ export interface Editor {
 
 /**
  * When a rule runs: `recognise` brings spelled-out functions to one operator, the longest spelling first; `fold`
- * puts nodes into their neighbours; `decompose` takes apart what could not be folded.
+ * puts nodes into their neighbours; `decompose` takes apart what could not be folded; `merge` joins what stands side by side.
  */
-export const stages = ["recognise", "fold", "decompose"] as const;
+export const stages = ["recognise", "fold", "decompose", "merge"] as const;
 export type Stage = (typeof stages)[number];
 
 export interface RuleSpec<B extends object> {
@@ -67,13 +70,15 @@ export interface RuleSpec<B extends object> {
   readonly stage?: Stage;
   /** An operator, or alternatives (`anyOf`) that are operators. The root's first output is what is replaced. */
   readonly match: Pattern<B>;
+  /** More nodes of the site, which no pattern says since they do not feed the root; undefined: there is no site. */
+  beside?(match: B, root: Node): readonly Node[] | undefined;
   /** Operators without one of which an attempt is no near miss, where the rest of the pattern is commonplace. */
   readonly hallmarks?: readonly OpDef[];
   /** Checked in order after the match; the first refusal is reported. */
   readonly where?: readonly Guard<B>[];
   readonly numerics: Numerics;
-  /** The value that replaces the root's output, or a refusal, given before anything is inserted. */
-  rewrite(match: B, edit: Editor): Value | Refusal;
+  /** The value that replaces the root's output, or a value for each that is replaced; or a refusal, given before anything is inserted. */
+  rewrite(match: B, edit: Editor): Value | Replacements | Refusal;
   /** A graph on which the rule fires, and stays equal. */
   example(): Graph;
   /** More graphs on which it fires: other spellings. */

@@ -1,0 +1,51 @@
+/** Products of one input with several constant matrices (query, key and value; parallel heads) are one product, their columns side by side. */
+import { GraphBuilder } from "../graph/build.ts";
+import type { Value } from "../graph/graph.ts";
+import { Add, Concat, Gemm, MatMul, Mul, Relu, Reshape, Sigmoid, Softmax, Transpose } from "../ops/index.ts";
+import { anyOf, constant, op, optionalInput, value } from "../rewrite/pattern.ts";
+import { defineRule, exact } from "../rewrite/rule.ts";
+import { siblingRule, type SiblingKind } from "./siblings.ts";
+
+const ofMatMul: SiblingKind = { op: MatMul, weightAxis: () => 1, columnAxis: (n) => (n.outputs[0]?.type.shape.length ?? 1) - 1 };
+const ofGemm: SiblingKind = {
+  op: Gemm, weightAxis: (n) => (n.attributes["transB"] ? 0 : 1), columnAxis: () => 1, biasInput: 2,
+  accepts: (n) => Number(n.attributes["beta"]) > 0,
+};
+const matrix = constant("weight", { wants: "a matrix", holds: (w) => w.constant.dims.length === 2 });
+
+type Branch = (b: GraphBuilder, x: Value) => Value;
+const build = (branches: readonly Branch[], end: (b: GraphBuilder, results: readonly Value[]) => readonly Value[] = (b, r) => r.map((v) => b.add(Softmax, [v])), dims: readonly (number | string)[] = [2, "n", 6]) => () => {
+  const b = new GraphBuilder(), x = b.input("x", dims);
+  return b.build(...end(b, branches.map((branch) => branch(b, x))));
+};
+const product = (columns: number): Branch => (b, x) => b.add(MatMul, [x, b.random([6, columns])]);
+const biased = (columns: number): Branch => (b, x) => b.add(Add, [b.random([columns]), product(columns)(b, x)]);
+const activated = (columns: number): Branch => (b, x) => b.add(Relu, [biased(columns)(b, x)]);
+const gemm = (columns: number, bias = true): Branch => (b, x) => b.add(Gemm, [x, b.random([columns, 6]), bias ? b.random([columns]) : undefined], { transB: 1, alpha: 0.5 });
+const heads = (b: GraphBuilder, results: readonly Value[]): readonly Value[] => {
+  const [q, k, v] = results.map((r) => b.add(Transpose, [b.add(Reshape, [r, b.int64(0, 0, 2, -1)])], { perm: [0, 2, 1, 3] }));
+  return q && k && v ? [b.add(MatMul, [b.add(Softmax, [b.add(MatMul, [q, b.add(Transpose, [k], { perm: [0, 1, 3, 2] })])]), v])] : [];
+};
+
+export const mergeSiblingProducts = defineRule({
+  name: "merge-sibling-products",
+  doc: "MatMul and Gemm of one input with several constant matrices, such as query, key and value, become one whose columns lie side by side; each result is a view of its columns. Their biases, and what follows all of them alike, are joined too.",
+  stage: "merge",
+  match: anyOf(op(MatMul, [value("x"), matrix]), op(Gemm, [value("x"), matrix, optionalInput(value("bias"))])),
+  numerics: exact,
+  ...siblingRule((root) => (root.op === Gemm ? ofGemm : ofMatMul)),
+  example: build([biased(4), biased(4), biased(4)], heads),
+  examples: [
+    build([product(3), biased(5)]),
+    build([activated(4), (b, x) => b.add(Relu, [product(1)(b, x)]), activated(7)]),
+    build([gemm(4), gemm(3, false)], undefined, ["n", 6]),
+    build([product(3), product(4), (b, x) => b.add(Sigmoid, [product(2)(b, x)])]),
+    build([(b, x) => b.add(Mul, [product(3)(b, x), 0.5]), (b, x) => b.add(Mul, [product(2)(b, x), b.random([2])])]),
+  ],
+  refuses: {
+    "own-epilogue": build([product(4), product(4)], (b, [gate, up]) => (gate && up ? [b.add(Mul, [b.add(Sigmoid, [gate]), up])] : [])),
+    "graph-output": build([product(4), product(4)], (_, results) => results),
+    "placed-in-concat": build([product(4), product(3)], (b, [first, second]) => (first && second ? [b.add(Concat, [second, first, b.input("y", [2, "n", 1])], { axis: -1 })] : [])),
+    "not-a-view": build([product(4), product(4)], (b, results) => results.map((r) => b.add(Softmax, [b.add(Reshape, [r, b.int64(2, -1)])]))),
+  },
+});
