@@ -2,6 +2,7 @@
  * When operators and attributes of the standard domain came into being, as far as that was after opset 7: from the
  * operator changelog of the ONNX specification. The writer asks here whether a model's opset can say a node.
  */
+import type { DType } from "../core/dtype.ts";
 
 /** The opset that introduced an operator; one that is not listed is older than opset 8. */
 export const introducedOperators: Readonly<Record<string, number>> = {
@@ -19,6 +20,12 @@ export const introducedOperators: Readonly<Record<string, number>> = {
   SequenceInsert: 11, SequenceLength: 11, SequenceMap: 17, Shrink: 9, Sign: 9, Sinh: 9, SoftmaxCrossEntropyLoss: 12,
   SplitToSequence: 11, StringConcat: 20, StringNormalizer: 10, StringSplit: 20, Swish: 24, TensorScatter: 24, TfIdfVectorizer: 9,
   ThresholdedRelu: 10, Trilu: 14, Unique: 11, Where: 9,
+};
+
+/** The opset whose operators first took an element type; those not listed are as old as opset 7. */
+export const introducedTypes: Partial<Readonly<Record<DType, number>>> = {
+  bfloat16: 13, float8e4m3fn: 19, float8e4m3fnuz: 19, float8e5m2: 19, float8e5m2fnuz: 19, int4: 21, uint4: 21, float4e2m1: 23,
+  float8e8m0: 24, int2: 25, uint2: 25,
 };
 
 /** The opset of the form that opset 7 has; an operator that is not listed has had it from opset 1 on. */

@@ -1,13 +1,16 @@
 /**
  * Arithmetic on broadcast operands. Integers wrap; integer division truncates, and dividing an integer by zero gives 0.
  */
-import { dimAdd, dimExactDiv, dimMax, dimMin, dimMul, dimSub } from "../core/dim.ts";
+import { dimAdd, dimExactDiv, dimMax, dimMin, dimMul, dimSub, isStatic, shapeEqual } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
+import { fromNumbers } from "../core/tensor.ts";
 import * as evaluate from "../evaluate/arithmetic.ts";
 import { defineOp, optional, type Guard, type OpDef, type TypeInfo } from "../graph/op.ts";
 import { add, and, binary, cast, div, lift, lt, max, min, mul, rem, select, sub, type Expr } from "../kernel/expr.ts";
 import { combineElements, elementsOf, numbersKnown, remainder, truncatedDiv, typeWith } from "./element-values.ts";
 import { binaryOp, broadcastOf, checkSameType, checkType, narrow, outputOf, readBroadcast, variadicOp } from "./element-wise.ts";
+import { Expansion } from "./expansion.ts";
+import { typeOfInput } from "./spelling.ts";
 
 export const Add: OpDef = binaryOp({ type: "Add", since: 7, allowed: "numeric", evaluate: evaluate.Add, lower: add, elements: dimAdd });
 export const Sub: OpDef = binaryOp({ type: "Sub", since: 7, allowed: "numeric", evaluate: evaluate.Sub, lower: sub, elements: dimSub });
@@ -81,8 +84,29 @@ function power(x: Expr, n: number): Expr {
   return n % 2 === 1 ? mul(square, x) : square;
 }
 
-export const Sum: OpDef = variadicOp({ type: "Sum", since: 8, allowed: "float", evaluate: evaluate.Sum, lower: add, elements: dimAdd });
-export const Mean: OpDef = variadicOp({ type: "Mean", since: 8, allowed: "float", evaluate: evaluate.Mean, lower: add, finish: (x, count) => div(x, count) });
+/** Constants larger than this are not written to say that an operand is broadcast. */
+const largestOnes = 2 ** 16;
+/** Before opset 8 these take operands of one shape: others are multiplied by ones of that shape, where it is known. */
+function equalShapesBefore8(op: OpDef): OpDef {
+  const own: OpDef = {
+    ...op,
+    write: (node, opset) => {
+      const [first, ...rest] = node.inputs.map((i) => typeOfInput(i)?.shape);
+      return opset >= 8 || rest.every((shape) => first && shape && shapeEqual(first, shape)) ? node : undefined;
+    },
+    expand: ({ inputs, inputTypes, outputs, outputTypes }) => {
+      const { shape, dtype } = outputTypes[0] ?? { shape: [], dtype: "float32" as const };
+      if (!isStatic(shape) || shape.reduce((n, d) => n * d, 1) > largestOnes || inputTypes.every((t) => t && shapeEqual(t.shape, shape))) return undefined;
+      const to = new Expansion(), ones = fromNumbers(dtype, shape, new Array<number>(shape.reduce((n, d) => n * d, 1)).fill(1));
+      to.add(own, inputs.map((x, i) => (shapeEqual(inputTypes[i]?.shape ?? [], shape) ? x : to.add(Mul, [x, ones]))), {}, outputs[0]);
+      return to.nodes;
+    },
+  };
+  return own;
+}
+
+export const Sum: OpDef = equalShapesBefore8(variadicOp({ type: "Sum", since: 8, allowed: "float", evaluate: evaluate.Sum, lower: add, elements: dimAdd }));
+export const Mean: OpDef = equalShapesBefore8(variadicOp({ type: "Mean", since: 8, allowed: "float", evaluate: evaluate.Mean, lower: add, finish: (x, count) => div(x, count) }));
 /** NaN wins; +0 is above −0. */
-export const Max: OpDef = variadicOp({ type: "Max", since: 8, allowed: "numeric", evaluate: evaluate.Max, lower: max, elements: dimMax });
-export const Min: OpDef = variadicOp({ type: "Min", since: 8, allowed: "numeric", evaluate: evaluate.Min, lower: min, elements: dimMin });
+export const Max: OpDef = equalShapesBefore8(variadicOp({ type: "Max", since: 8, allowed: "numeric", evaluate: evaluate.Max, lower: max, elements: dimMax }));
+export const Min: OpDef = equalShapesBefore8(variadicOp({ type: "Min", since: 8, allowed: "numeric", evaluate: evaluate.Min, lower: min, elements: dimMin }));

@@ -1,13 +1,22 @@
 /** Comparisons, logic and bit operations on broadcast operands. */
 import { dimMax, dimMul, dimSub, type Dim } from "../core/dim.ts";
-import { byteSize, isFloat } from "../core/dtype.ts";
+import { byteSize, isFloat, type DType } from "../core/dtype.ts";
 import * as evaluate from "../evaluate/logic.ts";
 import { defineOp, int, required, type OpDef } from "../graph/op.ts";
 import { binary, eq, ge, gt, le, lt, select, unary, and, constant, bool } from "../kernel/expr.ts";
 import { equalDim, lessDim, notDim } from "./element-values.ts";
 import { binaryOp, broadcastOf, checkSameType, checkType, narrow, outputOf, readBroadcast, unaryOp } from "./element-wise.ts";
+import { typeOfInput } from "./spelling.ts";
 
-export const Equal: OpDef = binaryOp({ type: "Equal", since: 7, allowed: "any", result: "bool", evaluate: evaluate.Equal, lower: eq, elements: equalDim });
+/** The element types of opset 7; others came with opset 11, strings with 19. */
+const equalBefore11: readonly (DType | undefined)[] = ["bool", "int32", "int64"];
+export const Equal: OpDef = {
+  ...binaryOp({ type: "Equal", since: 7, allowed: "any", result: "bool", evaluate: evaluate.Equal, lower: eq, elements: equalDim }),
+  write: (node, opset) => {
+    const dtype = typeOfInput(node.inputs[0])?.dtype;
+    return opset >= (dtype === "string" ? 19 : equalBefore11.includes(dtype) ? 7 : 11) ? node : undefined;
+  },
+};
 export const Less: OpDef = binaryOp({ type: "Less", since: 7, allowed: "numeric", result: "bool", evaluate: evaluate.Less, lower: lt, elements: lessDim });
 export const Greater: OpDef = binaryOp({ type: "Greater", since: 7, allowed: "numeric", result: "bool", evaluate: evaluate.Greater, lower: gt, elements: (a, b) => lessDim(b, a) });
 export const LessOrEqual: OpDef = binaryOp({ type: "LessOrEqual", since: 12, allowed: "numeric", result: "bool", evaluate: evaluate.LessOrEqual, lower: le, elements: (a, b) => notDim(lessDim(b, a)) });

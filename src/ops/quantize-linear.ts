@@ -8,6 +8,7 @@ import { floatFormats } from "../core/small-floats.ts";
 import { axisWithin } from "./axis-reduction.ts";
 import { castElement } from "./cast.ts";
 import { checkQuantized, quantized, scaleIndices, isSingle, single } from "./quantization.ts";
+import { typeOfInput } from "./spelling.ts";
 
 const attributes = { axis: int(1), block_size: int(0), output_dtype: int(0) } as const satisfies Record<string, AttributeSpec>;
 interface Options { readonly axis: number; readonly block_size: number; readonly output_dtype: number }
@@ -34,8 +35,9 @@ function zeroOf(zero: Operand | undefined, { axis, block_size }: Options, indice
   return zero ? cast(zero.at(...scaleIndices(zero.shape, axisOfScale(axis, indices.length), block_size, indices)), scalar) : constant(0, scalarType(scalar));
 }
 
-/** Leaves out what says the usual, and before opset 13, whose scales are single, the axis; when others came is the writer's knowledge. */
-function write(node: Spelling, opset: number): Spelling {
+/** Leaves out what says the usual, and before opset 13, whose scales are single, the axis; when others came is the writer's knowledge. Integers of 16 bits came with opset 21. */
+function write(node: Spelling, opset: number): Spelling | undefined {
+  if (opset < 21 && node.inputs.some((i) => { const dtype = typeOfInput(i)?.dtype; return dtype === "int16" || dtype === "uint16"; })) return undefined;
   const { axis, ...rest } = node.attributes;
   const usual = Object.entries(rest).filter(([name, value]) => value !== (name === "saturate" ? 1 : 0));
   return { ...node, attributes: { ...(opset >= 13 ? { axis } : {}), ...Object.fromEntries(usual) } };

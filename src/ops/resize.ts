@@ -2,6 +2,7 @@
  * Resize: nearest, linear and cubic, in every coordinate mode. Older spellings (Upsample, Resize before opset 11) read as
  * it: they are asymmetric, and their nearest mode, here `simple`, truncates when growing and rounds up when shrinking.
  */
+import { fromNumbers } from "../core/tensor.ts";
 import { dimMul, dimFloorDiv, formatShape, isStatic, type Dim } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
 import { resizedAxes, Resize as evaluate } from "../evaluate/resize.ts";
@@ -86,7 +87,10 @@ export const Resize = defineOp({
   },
   write: (node, opset) => {
     const { mode, nearest_mode, coordinate_transformation_mode } = node.attributes;
-    if (opset >= 11) return nearest_mode === "simple" ? (grows(node.inputs[2]) ? { ...node, attributes: { ...node.attributes, nearest_mode: "floor" } } : undefined) : node;
+    if (opset >= 11) {
+      const { inputs } = node, [x, roi = none, scales = none, ...rest] = inputs, own = opset >= 13 ? node : { ...node, inputs: [x, roi, scales, ...rest] };
+      return nearest_mode === "simple" ? (grows(inputs[2]) ? { ...own, attributes: { ...own.attributes, nearest_mode: "floor" } } : undefined) : own;
+    }
     const [x, , scales, sizes] = node.inputs;
     if (coordinate_transformation_mode !== "asymmetric" || mode === "cubic" || sizes || (mode === "nearest" && nearest_mode !== "simple" && !(nearest_mode === "floor" && grows(scales)))) return undefined;
     return { ...node, inputs: [x, scales], attributes: { mode: mode ?? "nearest" } };
@@ -99,6 +103,8 @@ export const Resize = defineOp({
     return [{ op: Upsample, inputs: [x, scales], outputs, attributes: { mode } }];
   },
 });
+/** What stands for an input that is left out, before opset 13. */
+const none = { literal: fromNumbers("float32", [0], []) };
 const grows = (scales: Parameters<typeof numbersOfInput>[0]): boolean => numbersOfInput(scales)?.every((s) => s >= 1) ?? false;
 
 /** What Resize was before opset 10; reads as Resize. */

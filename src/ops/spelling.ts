@@ -1,12 +1,16 @@
 /** Moving parameters between attributes and inputs, as ONNX did from opset to opset. */
 import { fromNumbers, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
-import type { AttributeValue, Attributes, Spelling, SpellingInput } from "../graph/op.ts";
+import type { AttributeValue, Attributes, Spelling, SpellingInput, TypeInfo } from "../graph/op.ts";
 
 /** A list of int64 as an input; INT64_MAX, which rounds to 2^63 as a number, stays INT64_MAX. */
 export const listInput = (values: readonly number[]): SpellingInput =>
   ({ literal: tensor("int64", [values.length], BigInt64Array.from(values, (v) => (v >= 2 ** 63 ? 2n ** 63n - 1n : BigInt(v)))) });
 /** A float32 scalar as an input. */
 export const scalarInput = (value: number): SpellingInput => ({ literal: fromNumbers("float32", [], [value]) });
+
+/** An input's type, where the writer knows it. */
+export const typeOfInput = (input: SpellingInput | undefined): Pick<TypeInfo, "dtype" | "shape"> | undefined =>
+  (input === undefined ? undefined : "literal" in input ? { dtype: input.literal.dtype, shape: input.literal.dims } : input.type);
 
 /** An input's elements, where the writer knows them. */
 export const constantOf = (input: SpellingInput | undefined): Tensor | undefined => (input === undefined ? undefined : "literal" in input ? input.literal : input.constant);
