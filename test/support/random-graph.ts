@@ -20,6 +20,8 @@ export function randomModel(seed: number, size: number, generation: Generation =
 
 class Builder extends QuantizedParts {
   readonly #generation: Generation;
+  /** Values whose rows sum to zero but for rounding: their mean is nothing but rounding, and cannot be compared. */
+  readonly #centred = new Set<string>();
   constructor(random: Random, generation: Generation) {
     super(random);
     this.#generation = generation;
@@ -173,7 +175,7 @@ class Builder extends QuantizedParts {
     const axis = random.int(v.dims.length), keepdims = random() < 0.8 ? 1 : 0;
     const dims = keepdims ? v.dims.map((d, i) => (i === axis ? 1 : d)) : v.dims.filter((_, i) => i !== axis);
     const type = random.pick(["ReduceMean", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2"]);
-    this.emit(type, [v.name], dims, { axes: [axis], keepdims });
+    this.emit(type === "ReduceMean" && this.#centred.has(v.name) ? "ReduceMax" : type, [v.name], dims, { axes: [axis], keepdims });
   }
   #transpose(): void {
     const v = this.value((x) => x.dims.length >= 2);
@@ -240,6 +242,7 @@ class Builder extends QuantizedParts {
     const variance = this.emit("ReduceMean", [square.name], reduced, { axes: [-1], keepdims: 1 });
     const deviation = this.emit("Sqrt", [this.emit("Add", [variance.name, this.scalar(1e-5)], reduced).name], reduced);
     const y = this.emit("Div", [d.name, deviation.name], v.dims);
+    for (const { name } of [d, y]) this.#centred.add(name);
     this.emit("Add", [this.emit("Mul", [y.name, this.constant(last)], v.dims).name, this.constant(last)], v.dims);
   }
   #squeezeExcite(): void {
