@@ -146,6 +146,11 @@ describe("the order of nodes and their names", () => {
     expect(refusal(modelBytes({ ...spec, nodes: spec.nodes.slice(1) })).code).toBe("OF2022");
     expect(refusal(modelBytes({ ...spec, nodes: spec.nodes.slice(0, 1) })).code).toBe("OF2022");
   });
+  test("a result listed twice is given once, with a warning", () => {
+    const bytes = changed((g) => { g.output.push(...g.output); });
+    expect(run(bytes)).toEqual({ y: [0, 0, 0, 0, 0, 9] });
+    expect(readModel(bytes, operators).info.warnings.map((w) => w.code)).toEqual(["OF2035"]);
+  });
   test("unnamed nodes get names from their operator and place; equal names are kept apart", () => {
     const unnamed = changed((g) => g.node.forEach((n) => { n.name = ""; }));
     expect(readModel(unnamed, operators).graph.nodes.map((n) => n.name)).toEqual(["Add_0", "Relu_1"]);

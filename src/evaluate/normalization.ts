@@ -91,7 +91,7 @@ export const LayerNormalization: Evaluate = ([X, Scale, B], attributes) => {
   });
   const reduced = x.dims.map((d, i) => (axes.includes(i) ? 1 : d));
   const stash = numberOf(attributes, "stash_type") === 1 ? "float32" : x.dtype;
-  return [fromNumbers(x.dtype, x.dims, y), fromNumbers(stash, reduced, means), fromNumbers(stash, reduced, inverses)];
+  return [fromNumbers(scale.dtype, x.dims, y), fromNumbers(stash, reduced, means), fromNumbers(stash, reduced, inverses)];
 };
 
 export const RMSNormalization: Evaluate = ([X, Scale], attributes) => {

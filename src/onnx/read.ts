@@ -170,13 +170,16 @@ function checkDeclared(info: ValueInfoProto, value: Value, state: ReadState): vo
   if (differs) state.warnings.push({ code: "OF2034", message: `output '${info.name}' is declared [${sizes.map((d) => d ?? "?").join(", ")}], but is computed as ${formatShape(shape)}`, place: { value: info.name } });
 }
 
-/** The graph's results under the names the file declares; a value that already has another name is passed on by an Identity. */
+/**
+ * The graph's results under the names the file declares; a value that already has another name is passed on by an
+ * Identity. Results are known by name: one that is listed twice is given once.
+ */
 function readOutputs(proto: GraphProto, body: Body, state: ReadState): Value[] {
-  const seen = new Set<string>();
-  return proto.output.map((info) => {
+  const outputs = new Map(proto.output.toReversed().map((info) => [info.name, info]));
+  const listed = proto.output.filter((info) => outputs.get(info.name) === info);
+  for (const info of proto.output) if (!listed.includes(info)) state.warnings.push({ code: "OF2035", message: `output '${info.name}' is listed twice: it is given once`, place: { value: info.name } });
+  return listed.map((info) => {
     const { name } = info;
-    if (seen.has(name)) fail("OF2021", `'${name}' is an output twice`, { place: { value: name } });
-    seen.add(name);
     const value = valueOf(name, body, "the graph's outputs");
     checkDeclared(info, value, state);
     if (value.name === name) return value;

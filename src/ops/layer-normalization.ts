@@ -31,7 +31,8 @@ function expandRows({ inputs, inputTypes, outputs }: ExpandContext, { axis, epsi
   const deviation = to.add(Sqrt, [to.add(Add, [variance, scalarOf(stash, epsilon)])]);
   if (outputs[2] !== undefined) to.add(Div, [scalarOf(stash, 1), deviation], {}, outputs[2]);
   const quotient = to.add(Div, [centre, deviation]);
-  const normal = widened ? cast(quotient, X.dtype) : quotient;
+  const result = inputTypes[1]?.dtype ?? X.dtype;
+  const normal = result === stash ? quotient : cast(quotient, result);
   const scaled = to.add(Mul, [normal, inputs[1]], {}, inputs[2] === undefined ? outputs[0] : undefined);
   if (inputs[2] !== undefined) to.add(Add, [scaled, inputs[2]], {}, outputs[0]);
   return to.nodes;
@@ -52,6 +53,7 @@ function checkBroadcast(X: TypeInfo, parameter: TypeInfo | undefined, name: stri
 const parameter = (of: Operand, X: Operand, indices: readonly Expr[], like: Expr): Expr =>
   cast(of.at(...broadcastIndices(of.shape, X.shape, indices)), like.type.scalar);
 
+/** Where X and Scale are of two dtypes, as onnxruntime has it before opset 17, the result is of Scale's. */
 export const LayerNormalization = defineOp({
   type: "LayerNormalization",
   domain: "",
@@ -68,7 +70,7 @@ export const LayerNormalization = defineOp({
       dtype: dtypeFromOnnx(stash_type) ?? context.fail("OF3012", `unknown stash_type ${stash_type}`),
       shape: X.shape.map((d, i): Dim => (i < first ? d : 1)),
     };
-    return [{ dtype: X.dtype, shape: X.shape }, statistics, statistics];
+    return [{ dtype: Scale.dtype, shape: X.shape }, statistics, statistics];
   },
   evaluate: evaluateLayer,
   expand: (context, attributes) => expandRows(context, attributes, true),
@@ -79,9 +81,9 @@ export const LayerNormalization = defineOp({
     return [
       (...indices) => {
         const { mean, variance } = momentsOver(X, axes, indices);
-        const x = X.at(...indices);
-        const scaled = mul(mul(sub(x, mean), inverse(variance)), parameter(Scale, X, indices, x));
-        return B ? add(scaled, parameter(B, X, indices, x)) : scaled;
+        const x = X.at(...indices), normal = cast(mul(sub(x, mean), inverse(variance)), Scale.dtype === "float64" ? "f64" : "f32");
+        const scaled = mul(normal, parameter(Scale, X, indices, normal));
+        return B ? add(scaled, parameter(B, X, indices, scaled)) : scaled;
       },
       (...indices) => statistic(momentsOver(X, axes, indices).mean),
       (...indices) => statistic(inverse(momentsOver(X, axes, indices).variance)),

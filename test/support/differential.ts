@@ -23,18 +23,23 @@ export async function runCompiled(model: Uint8Array, feeds: Tensors, enableFusio
   }
 }
 
-/** Undefined when equal within 2e-4 of the largest value (up to 40 chained float32 operators, each within a few ulp). */
-export function mismatch(actual: Tensors, expected: Tensors): string | undefined {
+/** Undefined when equal within `tolerance` of the largest value; 2e-4 is for up to 40 chained float32 operators, each within a few ulp. */
+export function mismatch(actual: Tensors, expected: Tensors, tolerance = 2e-4): string | undefined {
   for (const [name, e] of Object.entries(expected)) {
     const a = actual[name];
     if (!a) return `${name} is missing`;
     if (a.dtype !== e.dtype || a.dims.join() !== e.dims.join()) return `${name} is ${a.dtype}[${a.dims}], not ${e.dtype}[${e.dims}]`;
+    if (a.dtype === "string" || e.dtype === "string") {
+      const at = Array.from({ length: e.data.length }, (_, i) => e.data[i] === a.data[i]).indexOf(false);
+      if (at >= 0) return `${name}[${at}] is '${a.data[at]}', not '${e.data[at]}'`;
+      continue;
+    }
     const x = toNumbers(a), y = toNumbers(e);
     let largest = 1e-3;
     for (let i = 0; i < y.length; i++) largest = Math.max(largest, Math.abs(y[i] ?? 0));
     for (let i = 0; i < y.length; i++) {
       const d = Math.abs((x[i] ?? NaN) - (y[i] ?? NaN));
-      if (!(d <= 2e-4 * largest) && !(Number.isNaN(x[i]) && Number.isNaN(y[i]))) return `${name}[${i}] is ${x[i]}, not ${y[i]} (largest ${largest})`;
+      if (!(d <= tolerance * largest) && !(Number.isNaN(x[i]) && Number.isNaN(y[i]))) return `${name}[${i}] is ${x[i]}, not ${y[i]} (largest ${largest})`;
     }
   }
   return undefined;

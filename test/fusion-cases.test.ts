@@ -1,0 +1,130 @@
+/**
+ * Small models on which other tools' fusions fire, fail or must not fire: compiled with and without fusion, each gives
+ * what onnxruntime gives with its optimiser off, in no more steps than onnxruntime's own optimiser leaves nodes.
+ */
+import { describe, expect, test } from "vitest";
+import { compile, type CompileOptions } from "../src/api/index.ts";
+import { isFloat } from "../src/core/dtype.ts";
+import type { Tensor } from "../src/core/tensor.ts";
+import type { Graph } from "../src/graph/graph.ts";
+import { readModel } from "../src/onnx/read.ts";
+import { operators } from "../src/ops/index.ts";
+import { load, Tensor as RuntimeTensor } from "../src/runtime/index.ts";
+import { mismatch } from "./support/differential.ts";
+import { fusionCases, randomFeeds, type FeedOptions } from "./support/fusion-cases.ts";
+import { runOnnxruntime } from "./support/onnxruntime.ts";
+
+const positive: FeedOptions = { number: (random) => 1 + random() };
+/** What a case needs to run at all. */
+const feedOptions: Readonly<Record<string, FeedOptions>> = {
+  dropout_ratio: { number: (random) => random() },
+  "fusion/attention_past_unidir": { sizes: { total_seq_len: 4 } },
+  "fusion/div_mul": { number: (random, name) => (name === "B" ? 0.25 + random() / 4 : name === "A" ? 1 + random() : 100 + 20 * random()) },
+  "fusion/reshape_fusion_input_is_graph_input": { sizes: { input_dim_0: 30, input_dim_1: 30, input_dim_2: 30 } },
+  "noop-add": { sizes: { K: 1 } },
+  "fusion/matmul_scale_int32": positive,
+};
+/** Sizes that a model leaves out of its declarations. */
+const compileOptions: Readonly<Record<string, CompileOptions>> = { "matmul_add_fusion/matmul_add_missing_shape": { inputShapes: { C: [2, 2] } } };
+
+/** Models that onnxruntime too runs only since a fusion of its own changes them, and what we say of them. */
+const refused: Readonly<Record<string, readonly [error: RegExp, why: string]>> = {
+  "fusion/fuse-matmul-bn-only-reshape": [/^OF3011: BatchNormalization: scale has sizes \[5\], the input has \[1\] channels/, "the scale has five elements for one channel; onnxruntime takes it for one of columns"],
+};
+
+/** Cases whose results are drawn at random: only their types are onnxruntime's. */
+const isRandom = (graph: Graph): boolean => graph.nodes.some((n) => n.op.deterministic === false);
+
+const constantResult = "a result known when compiling is written by a step of its own; onnxruntime counts no node for it";
+const scaleMoved = "onnxruntime moves the scale behind the product, where what was finite may overflow";
+const checksIndices = "indices that are read past a view are checked in a step of their own; onnxruntime's Gather checks them within";
+const wholeRange = "the range of all elements must be known before the first is quantised: two passes, which onnxruntime's one operator makes too";
+const repeatedSum = "the sum would be computed once in each pass over a row: dearer than storing it once";
+const dropsCasts = "onnxruntime drops the casts, and with them their rounding to float16";
+const dropout = "Dropout in training is random and runs in the host";
+/** Where more steps remain than onnxruntime leaves nodes, and why. */
+const more: Readonly<Record<string, readonly [steps: number, why: string]>> = {
+  "computation_reduction/gather/gather_matmul_batch_dim": [3, checksIndices],
+  "computation_reduction/gather/gather_matmul_last_dim": [3, checksIndices],
+  "computation_reduction/gather/gather_matmul_scalar_batch_dim": [3, checksIndices],
+  "computation_reduction/gather/gather_matmul_scalar_second_last_dim": [3, checksIndices],
+  "computation_reduction/gather/gather_matmul_second_last_dim": [3, checksIndices],
+  "constant-subgraph": [1, constantResult],
+  fuse_fp16_initializers_with_graph_outputs: [2, constantResult],
+  "fusion/reshape_fusion_concat_subgraph_multiple_outputs": [2, constantResult],
+  scalar_const_not_share: [3, constantResult],
+  "fusion/bias_dropout_residual_fusion2": [3, dropout],
+  "fusion/bias_dropout_residual_fusion_dim_is_param": [3, dropout],
+  "fusion/bias_dropout_residual_fusion_mismatch": [3, dropout],
+  "fusion/bias_dropout_residual_same_shape_fusion": [3, dropout],
+  "fusion/bias_dropout_residual_same_shape_fusion_dim_is_param": [3, dropout],
+  "fusion/conv_add_fp16": [4, dropsCasts],
+  "fusion/dynamic_quantize_matmul_bias": [2, wholeRange],
+  "fusion/dynamic_quantize_matmul_bias_b_no_zp": [2, wholeRange],
+  "fusion/matmul_scale_double": [2, scaleMoved],
+  "fusion/matmul_scale_in0_in1_out": [3, scaleMoved],
+  "fusion/matmul_scale_reused_input_scale": [3, scaleMoved],
+  "fusion/skip_layer_norm_no_beta": [2, repeatedSum],
+};
+
+/** Rows of four that are nearly constant: dividing by their deviation magnifies the roundings of a float16 sum. */
+const magnified = new Set(["fusion/skip_layer_norm_format2_graph_output_with_cast", "fusion/skip_layer_norm_format2_with_cast"]);
+/** A few roundings to the narrowest float that the model computes with, relative to the largest value. */
+function toleranceOf(name: string, graph: Graph): number {
+  if (magnified.has(name)) return 1e-2;
+  const narrow = [...graph.nodes.flatMap((n) => n.outputs), ...graph.inputs].some((v) => v.type.dtype === "float16" || v.type.dtype === "bfloat16");
+  return narrow ? 2e-3 : 2e-4;
+}
+const typesOf = (tensors: Readonly<Record<string, Tensor>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(tensors).map(([name, t]) => [name, `${t.dtype}[${t.dims}]`]));
+
+interface Ran { readonly results: Record<string, Tensor>; readonly steps: number }
+async function run(name: string, bytes: Uint8Array, feeds: Readonly<Record<string, Tensor>>, enableFusion: boolean): Promise<Ran> {
+  const { artifact, report } = await compile(bytes, { ...compileOptions[name], enableFusion });
+  const session = await load(artifact);
+  try {
+    const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, RuntimeTensor.of(t)])));
+    return { results: Object.fromEntries(Object.entries(results).map(([k, t]) => [k, t.unpacked()])), steps: report.nodes.compiled };
+  } finally {
+    session.dispose();
+  }
+}
+
+const cases = fusionCases();
+test.skipIf(cases.length > 0)("set ONNXFUSE_TEST_DATA to run the fusion cases", () => {});
+
+describe.skipIf(cases.length === 0)("fusion cases", () => {
+  test.each(cases)("$name", async ({ name, bytes, extended }) => {
+    const refusal = refused[name];
+    if (refusal) return void (await expect(compile(bytes)).rejects.toThrow(refusal[0]));
+    const { graph } = readModel(bytes, operators, compileOptions[name]);
+    const feeds = randomFeeds(graph, 7, feedOptions[name]);
+    const expected = await runOnnxruntime(bytes, feeds);
+    const fused = await run(name, bytes, feeds, true), unfused = await run(name, bytes, feeds, false);
+    const tolerance = toleranceOf(name, graph);
+    if (isRandom(graph)) {
+      expect(typesOf(fused.results)).toEqual(typesOf(expected));
+      expect(mismatch(fused.results, unfused.results, tolerance), "fused against unfused").toBeUndefined();
+    } else {
+      expect(mismatch(fused.results, expected, tolerance), "fused").toBeUndefined();
+      expect(mismatch(unfused.results, expected, tolerance), "unfused").toBeUndefined();
+    }
+    expect(fused.steps).toBeLessThanOrEqual(unfused.steps);
+    const exception = more[name];
+    if (exception) expect([fused.steps, fused.steps > extended], exception[1]).toEqual([exception[0], true]);
+    else expect(fused.steps).toBeLessThanOrEqual(extended);
+  });
+
+  test("every exception is a case", () => {
+    const names = new Set(cases.map((c) => c.name));
+    for (const table of [feedOptions, compileOptions, refused, more]) expect(Object.keys(table).filter((name) => !names.has(name))).toEqual([]);
+  });
+
+  test("a wrong result is seen", async () => {
+    const { bytes } = cases.find((c) => c.name === "fusion/conv_relu") ?? expect.fail("no such case");
+    const feeds = randomFeeds(readModel(bytes, operators).graph, 7);
+    const { results } = await run("fusion/conv_relu", bytes, feeds, true);
+    const other = Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, isFloat(t.dtype) ? randomFeeds(readModel(bytes, operators).graph, 8)[k] ?? t : t]));
+    expect(mismatch(results, await runOnnxruntime(bytes, other))).toMatch(/is .*, not/);
+  });
+});
