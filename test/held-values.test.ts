@@ -1,6 +1,12 @@
 /** Strings, sequences, optionals and maps through the whole way: read, fused, compiled, run, verified, written. */
 import { describe, expect, test } from "vitest";
 import { compile, optimise } from "../src/api/index.ts";
+import { fuseModel } from "../src/compiler/compile.ts";
+import type { Datum } from "../src/core/datum.ts";
+import { evaluationOf } from "../src/graph/op.ts";
+import { interpretProgramData } from "../src/kernel/interpret-program.ts";
+import type { HostStep } from "../src/kernel/segments.ts";
+import { lowerProgram } from "../src/lower/program.ts";
 import type { Container } from "../src/core/container.ts";
 import { fromNumbers, tensor, type Tensor as CoreTensor } from "../src/core/tensor.ts";
 import { readModel } from "../src/onnx/read.ts";
@@ -18,7 +24,7 @@ const int = (value: number): CoreTensor => fromNumbers("int64", [], [value]);
 const rows: Container = { kind: "sequence", item: { dtype: "float32", shape: [null] } };
 const maybe: Container = { kind: "optional", item: { dtype: "float32", shape: [null] } };
 
-/** Runs fused and unfused, which must agree with the reference; and the model written and read again. */
+/** Runs fused and unfused, which must agree with the reference, the kernels interpreted, and the model written and read again. */
 async function run(spec: ModelSpec, feeds: Readonly<Record<string, Feed>>): Promise<Record<string, RunValue>> {
   const bytes = modelBytes(spec), { graph, info } = readModel(bytes, operators);
   const again = readModel(writeModel(graph, info), operators).graph;
@@ -27,10 +33,20 @@ async function run(spec: ModelSpec, feeds: Readonly<Record<string, Feed>>): Prom
   for (const enableFusion of [true, false]) {
     const session = await load((await compile(bytes, { enableFusion })).artifact);
     results = await session.run<Record<string, RunValue>>(feeds);
-    for (const reference of [graph, again]) expect(Object.fromEntries(Object.entries(results).map(([name, v]) => [name, datumOf(v)]))).toEqual(interpretData(reference, data));
+    const given = Object.fromEntries(Object.entries(results).map(([name, v]) => [name, datumOf(v)]));
+    for (const reference of [graph, again]) expect(given).toEqual(interpretData(reference, data));
+    const fused = fuseModel(bytes, { enableFusion }, true);
+    expect(given).toEqual(interpretProgramData(lowerProgram(fused.graph.graph, fused.regions), data, { host }));
     session.dispose();
   }
   return results;
+}
+/** A host step of a program whose kernels are interpreted. */
+function host(step: HostStep, inputs: readonly (Datum | undefined)[]): readonly Datum[] {
+  const op = operators.find((o) => o.type === step.op && o.domain === step.domain), evaluate = op && evaluationOf(op);
+  if (!evaluate) throw new Error(`no evaluation of ${step.op}`);
+  const attributes = Object.fromEntries(Object.entries(step.attributes).map(([key, a]) => [key, typeof a === "object" && "tensor" in a ? a.tensor : typeof a === "boolean" ? Number(a) : a]));
+  return evaluate(inputs, attributes, { outputCount: step.outputs.length, outputDTypes: step.outputs.map((b) => b?.dtype ?? "float32") });
 }
 const plain = (v: RunValue | undefined): unknown => (v instanceof Tensor ? [...v.data] : Array.isArray(v) ? v.map(plain) : v);
 

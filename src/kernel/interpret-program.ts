@@ -3,31 +3,38 @@
  * memory of its own, filled with NaN bits at the start, so that a read before a write shows.
  */
 import { invariant, present } from "../core/assert.ts";
+import { isHeld } from "../core/container.ts";
+import { asTensor, isTensor, type Datum } from "../core/datum.ts";
 import { evaluateDim, isSymbolic, symbolsOf, type Dim } from "../core/dim.ts";
 import { checkValues } from "../core/value-check.ts";
 import { byteSize, viewBytes } from "../core/dtype.ts";
-import { bytesOf, rowMajorStrides, sizeOf, type Tensor } from "../core/tensor.ts";
+import { bytesOf, rowMajorStrides, sizeOf, stringsOf, type Tensor } from "../core/tensor.ts";
 import type { Buffer } from "./expr.ts";
 import { interpret, type BufferPlace } from "./interpret.ts";
 import type { LoopStep, Program, Step, Storage } from "./program.ts";
 
 export interface InterpretOptions {
   /** Runs a host step; returns the results in the order of `step.outputs`. */
-  readonly host?: (step: Extract<Step, { kind: "host" }>, inputs: readonly (Tensor | undefined)[]) => readonly Tensor[];
+  readonly host?: (step: Extract<Step, { kind: "host" }>, inputs: readonly (Datum | undefined)[]) => readonly Datum[];
   /** Called after every step that ran. */
-  readonly after?: (step: Step, read: (buffer: Buffer) => Tensor) => void;
+  readonly after?: (step: Step, read: (buffer: Buffer) => Datum) => void;
+}
+
+/** As `interpretProgramData`, for a program whose results are tensors. */
+export function interpretProgram(program: Program, feeds: Readonly<Record<string, Datum>>, options: InterpretOptions = {}): Record<string, Tensor> {
+  return Object.fromEntries(Object.entries(interpretProgramData(program, feeds, options)).map(([name, d]) => [name, asTensor(d, name)]));
 }
 
 /** Runs `program`, whose weights are all packed as "copy". Sizes are bound by the feeds; throws on missing ones. */
-export function interpretProgram(program: Program, feeds: Readonly<Record<string, Tensor>>, options: InterpretOptions = {}): Record<string, Tensor> {
+export function interpretProgramData(program: Program, feeds: Readonly<Record<string, Datum>>, options: InterpretOptions = {}): Record<string, Datum> {
   const run = new ProgramRun(program, options);
-  for (const input of program.inputs) run.feed(input.buffer, feeds[input.name] ?? present(input.default, `feed ${input.name}`));
+  for (const input of program.inputs) run.feed(input.buffer, feeds[input.name] ?? (input.buffer.container?.kind === "optional" ? null : present(input.default, `feed ${input.name}`)));
   for (const w of program.weights) {
-    if (!("input" in w.source)) run.write(w.buffer, w.source);
+    if (!("input" in w.source)) run.store(w.buffer, w.source);
     invariant(w.pack.kind === "copy", `weight ${w.buffer.name} is packed`);
   }
   run.steps(program.steps);
-  return Object.fromEntries(program.outputs.map((o) => [o.name, run.read(o.buffer)]));
+  return Object.fromEntries(program.outputs.map((o) => [o.name, run.take(o.buffer)]));
 }
 
 class ProgramRun {
@@ -35,7 +42,9 @@ class ProgramRun {
   readonly #options: InterpretOptions;
   readonly #sizes = new Map<string, number>();
   readonly #addresses = new Map<Storage, number>();
-  readonly #pending: { readonly buffer: Buffer; readonly tensor: Tensor }[] = [];
+  readonly #pending: { readonly buffer: Buffer; readonly datum: Datum }[] = [];
+  /** What has no place in memory. */
+  readonly #held = new Map<Buffer, Datum>();
   #memory: Uint8Array<ArrayBuffer> = new Uint8Array();
 
   constructor(program: Program, options: InterpretOptions) {
@@ -45,12 +54,14 @@ class ProgramRun {
   #binding = (symbol: string): number => present(this.#sizes.get(symbol), `size ${symbol}`);
   #dim(d: Dim): number { return evaluateDim(d, this.#binding); }
 
-  feed(buffer: Buffer, tensor: Tensor): void {
-    invariant(tensor.dims.length === buffer.shape.length, `${buffer.name} has rank ${buffer.shape.length}`);
-    this.#bind(buffer, tensor);
-    this.#pending.push({ buffer, tensor });
+  feed(buffer: Buffer, datum: Datum): void {
+    invariant(!isTensor(datum) || buffer.container || datum.dims.length === buffer.shape.length, `${buffer.name} has rank ${buffer.shape.length}`);
+    this.#bind(buffer, datum);
+    this.#pending.push({ buffer, datum });
   }
-  #bind(buffer: Buffer, tensor: Tensor): void {
+  #bind(buffer: Buffer, datum: Datum): void {
+    if (buffer.container) return;
+    const tensor = asTensor(datum, buffer.name);
     buffer.shape.forEach((d, i) => {
       const only = isSymbolic(d) && d.terms.length === 1 ? d.terms[0] : undefined;
       const atom = only?.coefficient === 1 && only.atoms.length === 1 ? only.atoms[0] : undefined;
@@ -75,6 +86,17 @@ class ProgramRun {
     return { address, strides: placement.layout.strides.map((s) => this.#dim(s)) };
   }
 
+  /** The value, whatever it is. */
+  take(buffer: Buffer): Datum {
+    if (!isHeld(buffer)) return this.read(buffer);
+    const datum = this.#held.get(buffer);
+    invariant(datum !== undefined, `${buffer.name} is read before it is written`);
+    return datum;
+  }
+  store(buffer: Buffer, datum: Datum): void {
+    if (isHeld(buffer)) this.#held.set(buffer, datum);
+    else this.write(buffer, asTensor(datum, buffer.name));
+  }
   write(buffer: Buffer, tensor: Tensor): void {
     const { address, strides } = this.#place(buffer);
     const size = byteSize(buffer.dtype), bytes = bytesOf(tensor);
@@ -89,10 +111,10 @@ class ProgramRun {
   }
 
   steps(steps: readonly Step[]): void {
-    for (const { buffer, tensor } of this.#pending.splice(0)) this.write(buffer, tensor);
+    for (const { buffer, datum } of this.#pending.splice(0)) this.store(buffer, datum);
     for (const step of steps) {
       this.#step(step);
-      this.#options.after?.(step, (b) => this.read(b));
+      this.#options.after?.(step, (b) => this.take(b));
     }
   }
   #step(step: Step): void {
@@ -104,8 +126,12 @@ class ProgramRun {
         return;
       }
       case "host": {
-        const results = present(this.#options.host, "a way to run host steps")(step, step.inputs.map((b) => b && this.read(b)));
-        step.outputs.forEach((buffer, i) => { if (buffer) this.#put(buffer, present(results[i], `result ${i}`)); });
+        const results = present(this.#options.host, "a way to run host steps")(step, step.inputs.map((b) => b && this.take(b)));
+        step.outputs.forEach((buffer, i) => {
+          const result = results[i];
+          invariant(!buffer || result !== undefined, `${step.op} has no result ${i}`);
+          if (buffer && result !== undefined) this.#put(buffer, result);
+        });
         return;
       }
       case "if": {
@@ -115,8 +141,8 @@ class ProgramRun {
         return;
       }
       case "move": {
-        const values = step.moves.map((m) => this.read(m.from));
-        step.moves.forEach((m, i) => this.#put(m.to, present(values[i], m.from.name)));
+        const values = step.moves.map((m) => this.take(m.from));
+        step.moves.forEach((m, i) => this.#put(m.to, values[i] ?? null));
         return;
       }
       case "check": {
@@ -129,30 +155,31 @@ class ProgramRun {
   #loop({ count, condition, next, iteration, body, carry, stack }: LoopStep): void {
     const holds = (b: Buffer | undefined): boolean => b === undefined || Number(this.read(b).data[0]) !== 0;
     const trips = count === undefined ? Infinity : "size" in count ? this.#dim(count.size) : Number(this.read(count).data[0]);
-    let carried = carry.map((c) => this.read(c.initial));
+    let carried = carry.map((c) => this.take(c.initial));
     const slices = stack.map((): Tensor[] => []);
     const around = new Map(this.#sizes);
     for (let i = 0, going = holds(condition); going && i < trips; i++) {
       if (iteration) this.write(iteration, { dtype: "int64", dims: [], data: BigInt64Array.of(BigInt(i)) });
-      carry.forEach((c, n) => this.#put(c.input, present(carried[n], c.input.name)));
+      carry.forEach((c, n) => this.#put(c.input, carried[n] ?? null));
       this.steps(body);
       going = holds(next);
-      carried = carry.map((c) => this.read(c.next));
-      stack.forEach((s, n) => slices[n]?.push(this.read(s.from)));
+      carried = carry.map((c) => this.take(c.next));
+      stack.forEach((s, n) => slices[n]?.push(asTensor(this.take(s.from))));
       this.#forget(around);
     }
-    carry.forEach((c, n) => c.result && this.#put(c.result, present(carried[n], c.input.name)));
+    carry.forEach((c, n) => c.result && this.#put(c.result, carried[n] ?? null));
     stack.forEach((s, n) => {
       const list = slices[n] ?? [];
       const dims = list[0]?.dims ?? s.to.shape.slice(1).map((d) => (this.#knows(d) ? this.#dim(d) : 0));
+      if (s.to.dtype === "string") { this.#put(s.to, { dtype: "string", dims: [list.length, ...dims], data: list.flatMap(stringsOf) }); return; }
       const bytes = new Uint8Array(list.length * sizeOf(dims) * byteSize(s.to.dtype));
       list.forEach((t, k) => bytes.set(bytesOf(t), k * bytesOf(t).length));
       this.#put(s.to, { dtype: s.to.dtype, dims: [list.length, ...dims], data: viewBytes(s.to.dtype, bytes) });
     });
   }
-  #put(buffer: Buffer, tensor: Tensor): void {
-    this.#bind(buffer, tensor);
-    this.write(buffer, tensor);
+  #put(buffer: Buffer, datum: Datum): void {
+    this.#bind(buffer, datum);
+    this.store(buffer, datum);
   }
   #knows(d: Dim): boolean { return [...symbolsOf(d)].every((s) => this.#sizes.has(s)); }
   /** Takes sizes back that were bound since, and the memory that lay by them. */
