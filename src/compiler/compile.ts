@@ -15,9 +15,11 @@ import { approximated, approximations } from "./approximations.ts";
 import { findChains, nameChains, type ChainSite } from "./chains.ts";
 import { countAdded, countSteps, countWork, type CountedWork } from "./counts.ts";
 import { readCustomRules, type ChainRule, type GraphRule } from "./custom-rules.ts";
+import { fatesOf } from "./fates.ts";
 import { fuse, type Fused } from "./fuse.ts";
 import { graphRuleOf } from "./graph-rules.ts";
 import { KeptDtypes } from "./kept-dtypes.ts";
+import { withCosts } from "./missed.ts";
 import { normalOptions, type CompileOptions } from "./options.ts";
 import { castOutputs, selectOutputs } from "./outputs.ts";
 import { packageProgram, type Packaged } from "./package.ts";
@@ -59,7 +61,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     model: model.info.name,
     nodes: { original: model.info.originalNodes, compiled },
     counts: countWork({ ...workBefore(model), sites: fused.sites, regions, compiled, added: countAdded(program), typeOf }),
-    sites: fused.sites, switches: fused.switches, approximations: approximated(fused.sites), traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
+    sites: withCosts(fused.sites, regions), fates: fatesIn(fused), switches: fused.switches, approximations: approximated(fused.sites), traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
     code: { simd: code.code.length, relaxation: relaxation.length },
     hostOperators: hosts.map((h) => ({ op: h.op, nodes: h.origin.nodes })),
@@ -69,6 +71,9 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
   const packaging = { ...(options.strip ? {} : { report }), ...(options.externalWeights ? { externalWeights: options.externalWeights } : {}) };
   return { ...packageProgram(program, plan, { code: code.code, relaxation }, info, packaging), report, typeOf };
 }
+
+/** What became of the model's nodes. */
+export const fatesIn = ({ graph: { info, ledger }, sites, regions }: FusedModel): Report["fates"] => fatesOf({ nodeTypes: info.nodeTypes, departures: ledger.departures, sites, regions });
 
 const observed = ({ onStage }: CompileOptions): Pick<CompileOptions, "onStage"> => (onStage ? { onStage } : {});
 

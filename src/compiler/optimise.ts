@@ -6,7 +6,8 @@ import type { ModelSource } from "../onnx/read.ts";
 import type { Region } from "../graph/region.ts";
 import { countWork } from "./counts.ts";
 import { approximated } from "./approximations.ts";
-import { fuseModel, workBefore } from "./compile.ts";
+import { fatesIn, fuseModel, workBefore } from "./compile.ts";
+import { withCosts } from "./missed.ts";
 import type { CompileOptions } from "./options.ts";
 import type { Report } from "./report.ts";
 import { regionTraffic } from "./traffic.ts";
@@ -27,14 +28,15 @@ export interface Optimised {
 
 /** Optimises a model into portable ONNX. Fails as `compileModel` does, and with OF2080 where its opset cannot say the result. */
 export function optimiseModel(source: ModelSource, options: OptimiseOptions = {}): Optimised {
-  const { graph: model, regions, sites, warnings, switches } = fuseModel(source, options, false);
+  const fused = fuseModel(source, options, false);
+  const { graph: model, regions, sites, warnings, switches } = fused;
   const typeOf = (node: string): string | undefined => model.info.nodeTypes.get(node);
   const compiled = countRegions(regions);
   const original = model.info.originalNodes;
   const report: Report = {
     model: model.info.name, nodes: { original, compiled },
     counts: countWork({ ...workBefore(model), compiled, added: 0, sites, regions, typeOf }),
-    sites, switches, approximations: approximated(sites), traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, hostOperators: [],
+    sites: withCosts(sites, regions), fates: fatesIn(fused), switches, approximations: approximated(sites), traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, hostOperators: [],
     warnings: [...model.info.warnings, ...warnings],
   };
   return { ...written(model, regions, options), report, typeOf };

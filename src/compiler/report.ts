@@ -11,6 +11,8 @@ export interface Report {
   readonly counts: Counts;
   /** One record per candidate site of rules and regions. */
   readonly sites: readonly Site[];
+  /** What became of original nodes that no kernel computes; for those of kernels, `traffic` says where they are. */
+  readonly fates: readonly Fate[];
   /** Rules that approximate and fired, since that was allowed. */
   readonly approximations: readonly { readonly rule: string; readonly times: number }[];
   /** What each fusion switch decided. */
@@ -39,6 +41,17 @@ export interface Counts {
   readonly added: number;
 }
 export interface Detail { readonly label: string; readonly times: number; readonly nodesSaved: number }
+
+/** What became of original nodes that no kernel computes. */
+export interface Fate {
+  /** `view`, `host` and `control` are in the program without a kernel; `unread` was left out when the model was read; others are gone. */
+  readonly kind: "view" | "host" | "control" | "folded" | "eliminated" | "merged" | "inlined" | "rewritten" | "constant" | "unread";
+  readonly region?: string;
+  /** In one sentence. */
+  readonly why: string;
+  /** Original nodes that share it. */
+  readonly nodes: readonly string[];
+}
 
 /** Bytes that a region moves through memory; numbers, or expressions over symbolic sizes. */
 export interface RegionTraffic {

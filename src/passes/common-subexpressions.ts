@@ -52,6 +52,7 @@ class Merger {
       const saved = replaceOutput(node, by, i);
       if (saved === undefined) continue;
       ledger.record("merged", node.op.type, saved);
+      ledger.trace("merged", [node], `it computes what '${first.name}' computes: the same operator on the same inputs`);
       changed = true;
     }
     return changed;

@@ -55,9 +55,11 @@ function dropNode(node: Node, ledger: Ledger): boolean {
   if (!same || !out) return false;
   const alike = same.type.container && out.type.container ? sameContainer(same.type.container, out.type.container) : !same.type.container && !out.type.container;
   if (!alike || same.type.dtype !== out.type.dtype || !shapeEqual(same.type.shape, out.type.shape)) return false;
+  const { name } = same;
   const saved = replaceOutput(node, same);
   if (saved === undefined || saved < 0) return false;
   ledger.record("eliminated", node.op.type, saved);
+  ledger.trace("eliminated", [node], `it does nothing here: its result is '${name}'`);
   return true;
 }
 
@@ -167,6 +169,7 @@ function eliminateUnused(node: Node, ledger: Ledger): void {
   if (node.outputs.some((v) => v.uses.length || v.resultOf.length)) return;
   node.graph.erase(node);
   ledger.record("eliminated", node.op.type, 1);
+  ledger.trace("eliminated", [node], "its one reader, of the same kind, does both");
 }
 
 /** A transposition that keeps the order of all axes longer than 1. */

@@ -56,6 +56,7 @@ function foldNode(node: Node, ledger: Ledger, options: FoldOptions, symbols: Rea
       const saved = replaceOutput(node, node.graph.addConstant(constant, `${value.name}_folded`), index);
       if (saved === undefined) continue;
       ledger.record("folded", node.op.type, saved, node.graph.has(node) ? 0 : 1);
+      ledger.trace("folded", [node], results ? "its inputs are constants: it was computed when the model was compiled" : "its value follows from sizes that are known");
       changed = true;
     } else if (options.symbolic !== false && replaceByElements(node, value, ledger, symbols)) changed = true;
   }
@@ -99,6 +100,7 @@ function replaceByElements(node: Node, value: Value, ledger: Ledger, symbols: Re
   const erased = eraseIfDead(node);
   if (named && erased) node.graph.rename(by, name);
   ledger.record("folded", node.op.type, erased ? 0 : -1);
+  ledger.trace("folded", [node], "its elements are expressions over the sizes of the inputs");
   return true;
 }
 const isOver = (e: Dim, symbols: ReadonlySet<string>): boolean => (typeof e === "number" ? Number.isSafeInteger(e) : [...symbolsOf(e)].every((s) => symbols.has(s)));

@@ -4,7 +4,7 @@ import { Graph, subgraphs, type Node, type Value } from "../graph/graph.ts";
 import { typeWithConstant } from "../graph/infer-node.ts";
 import { If } from "../ops/index.ts";
 import { knownCondition } from "../ops/if.ts";
-import { countNodes, type Ledger } from "./ledger.ts";
+import { countNodes, withNested, type Ledger } from "./ledger.ts";
 import { copyNode, copyOf, replaceKeepingName } from "./copy-nodes.ts";
 
 /** Returns whether any If went. */
@@ -26,6 +26,8 @@ function inlineBranch(node: Node, name: "then_branch" | "else_branch", ledger: L
   invariant(branch instanceof Graph, `${node.name} has no ${name}`);
   const { graph } = node;
   const before = countNodes(graph);
+  ledger.trace("inlined", [node], `its condition is known: '${name}' is always taken, and stands in its place`);
+  for (const other of subgraphs(node)) if (other !== branch) ledger.trace("eliminated", other.nodes.flatMap(withNested), `it is in the branch of '${node.name}' that is never taken`);
   const copies = new Map<Value, Value>();
   for (const inner of branch.nodes) copyNode(inner, graph, node, copies);
   const results = branch.outputs.map((v) => copyOf(v, graph, copies));

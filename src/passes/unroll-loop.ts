@@ -13,7 +13,7 @@ import { knownCondition } from "../ops/if.ts";
 import { Concat, Loop, Unsqueeze } from "../ops/index.ts";
 import { copyNode, copyOf, replaceKeepingName } from "./copy-nodes.ts";
 import { insertNode } from "./insert.ts";
-import { countNodes, type Ledger } from "./ledger.ts";
+import { countNodes, withNested, type Ledger } from "./ledger.ts";
 
 /** Nodes that the copies may have together. One iteration is always taken out of its loop. */
 const maxNodes = 64;
@@ -58,6 +58,7 @@ function knownCount({ elements, constant }: TypeInfo): number | undefined {
 function unroll(node: Node, body: Graph, trips: number, ledger: Ledger): void {
   const { graph } = node;
   const before = countNodes(graph);
+  ledger.trace("inlined", trips === 0 ? withNested(node) : [node], `it runs ${trips} time${trips === 1 ? "" : "s"}: ${trips === 0 ? "never" : "its iterations stand in its place"}`);
   const outer = symbolsOutside(graph, node), constants = new Map<Value, Value>();
   let carried = node.inputs.slice(2).map((v) => present(v, "an initial value"));
   const slices = stackedResults(node).map((): Value[] => []);

@@ -153,20 +153,21 @@ class Driver {
       graph.replaceUses(from, to);
     }
     const around = new Set<Value>(editor.inserted.flatMap((n) => n.outputs));
-    const erased = eraseDead([...site.nodes].reverse(), around);
+    const gone = new Set<string>();
+    const erased = eraseDead([...site.nodes].reverse(), around, gone);
     for (const { value, from, name } of renamed) if (!from || !graph.has(from)) graph.rename(value, name);
     editor.settleNames();
-    this.#count(rule, site, erased - editor.inserted.length);
+    this.#count(rule, site, erased - editor.inserted.length, [...gone].filter((o) => !site.origins.includes(o)));
     this.#options.verify?.(this.#graph, rule);
     for (const to of replaced.values()) around.add(to);
     return [...around];
   }
 
-  #count(rule: Rule, site: RuleSite, nodesSaved: number): void {
+  #count(rule: Rule, site: RuleSite, nodesSaved: number, gone: readonly string[]): void {
     this.#rewrites++;
     this.#saved += nodesSaved;
     this.#forget(site.root, rule);
-    this.#fired.push({ kind: "rule", name: rule.name, at: site.root.name, nodes: site.origins, outcome: "fired", nodesSaved });
+    this.#fired.push({ kind: "rule", name: rule.name, at: site.root.name, nodes: site.origins, outcome: "fired", nodesSaved, ...(gone.length ? { gone } : {}) });
     if (this.#rewrites > this.#limit)
       fail("OF4001", `the fusion rules do not settle: ${this.#rewrites} rewrites, the last by ${rule.name}`, { place: { node: site.root.name }, hint: `switch ${rule.name} off and report the model` });
   }
@@ -220,15 +221,17 @@ export const canReturn = (by: Value, old: Value): boolean =>
 
 /**
  * Erases those of `nodes` (consumers first) that nothing uses, and then what fed only them. What they read is added
- * to `around`. Returns how many nodes are gone.
+ * to `around`, the original nodes they stand for to `gone`. Returns how many nodes are gone.
  */
-function eraseDead(nodes: readonly Node[], around: Set<Value>): number {
+function eraseDead(nodes: readonly Node[], around: Set<Value>, gone: Set<string>): number {
   let count = 0;
   const stack = [...nodes].reverse();
   for (let node = stack.pop(); node; node = stack.pop()) {
     if (!node.graph.has(node) || hasSideEffects(node) || node.outputs.some((v) => v.uses.length || v.resultOf.length)) continue;
     const read = node.inputs.filter((v): v is Value => v !== undefined);
-    count += 1 + subgraphs(node).reduce((n, g) => n + allNodes(g).length, 0);
+    const inside = subgraphs(node).flatMap(allNodes);
+    count += 1 + inside.length;
+    for (const n of [node, ...inside]) for (const o of n.origins) gone.add(o);
     node.graph.erase(node);
     for (const v of read) {
       around.add(v);

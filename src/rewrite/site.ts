@@ -1,4 +1,6 @@
 /** One record per candidate site of a rule or region: the single source of logs, fusion_result.json, explain and reports. */
+import type { DimJson } from "../core/dim-json.ts";
+
 export interface Site {
   readonly kind: "rule" | "region";
   /** Rule name (kebab-case, its switch name) or region kind (`ConvBNReLU`). */
@@ -16,6 +18,10 @@ export interface Site {
   readonly remedy?: string;
   /** How many nodes the program has fewer for it. */
   readonly nodesSaved?: number;
+  /** Original nodes that fed only these, and went with them. */
+  readonly gone?: readonly string[];
+  /** Of a refusal: bytes that move through memory for it. */
+  readonly bytes?: DimJson;
 }
 
 /** A guard's refusal. */

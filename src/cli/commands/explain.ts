@@ -1,47 +1,63 @@
-/** `onnxfuse explain`: what fused; what did not, why, and what would make it. */
+/** `onnxfuse explain`: what fused; what did not, why, and what would make it; what became of a node. */
 import { readArtifact } from "../../artifact/artifact.ts";
-import { compile, type Report, type Site } from "../../api/index.ts";
-import { fail } from "../../core/diagnostic.ts";
+import { compile, type Report } from "../../api/index.ts";
+import { nodesOf, siteNames, storyOf } from "../../compiler/fates.ts";
+import { missedOf } from "../../compiler/missed.ts";
+import { fail, nearestName } from "../../core/diagnostic.ts";
 import { compileOptionsOf } from "../compile-options.ts";
+import { parseDims } from "../dims.ts";
+import { explanation, missedLines, ruleLines, storyLines } from "../explanation.ts";
 import { readBytes, readModelFile } from "../files.ts";
 import { isArtifact } from "../open.ts";
-import { jsonOption, modelOptions, type Command } from "./command.ts";
+import { jsonOption, modelOptions, type Command, type CommandLine } from "./command.ts";
 
 export const explain: Command = {
   name: "explain", operands: "<model.onnx|artifact.om>", doc: "say what fused, what did not, and why",
-  options: [{ flags: "node <name>", doc: "only sites with this node" }, ...modelOptions, jsonOption],
+  options: [
+    { flags: "node <name>", doc: "what became of this node, and every site it takes part in" },
+    { flags: "rule <name>", doc: "every site of this rule or region kind" },
+    { flags: "missed", doc: "refusals that have a remedy, by the bytes they cost" },
+    ...modelOptions, jsonOption,
+  ],
   async run(line, console) {
-    const path = line.operands[0] ?? "";
-    const report = await reportOf(path, line);
-    const node = line.value("node");
-    const sites = node === undefined ? report.sites : report.sites.filter((s) => s.nodes.includes(node) || s.at === node);
-    if (line.has("json")) { console.out(JSON.stringify({ nodes: report.nodes, counts: report.counts, sites })); return 0; }
-    for (const text of explanation({ ...report, sites })) console.out(text);
+    if ([line.value("node") !== undefined, line.value("rule") !== undefined, line.has("missed")].filter(Boolean).length > 1) fail("OF1002", "--node, --rule and --missed ask different questions", { hint: "give one of them" });
+    const { answer, lines } = answerOf(await reportOf(line.operands[0] ?? "", line), line);
+    if (line.has("json")) console.out(JSON.stringify(answer));
+    else for (const text of lines()) console.out(text);
     return 0;
   },
 };
 
-async function reportOf(path: string, line: Parameters<Command["run"]>[0]): Promise<Report> {
+interface Answer { readonly answer: unknown; readonly lines: () => readonly string[] }
+
+function answerOf(report: Report, line: CommandLine): Answer {
+  const node = line.value("node"), rule = line.value("rule");
+  if (node !== undefined) {
+    const story = storyOf(report, node) ?? unknown("node", node, nodesOf(report));
+    return { answer: story, lines: () => storyLines(story) };
+  }
+  if (rule !== undefined) {
+    const sites = report.sites.filter((s) => s.name === rule);
+    if (!siteNames(report).includes(rule)) unknown("rule or region kind", rule, siteNames(report));
+    return { answer: { rule, sites }, lines: () => ruleLines(rule, sites) };
+  }
+  if (line.has("missed")) {
+    const missed = missedOf(report, parseDims(line.values("dim")));
+    return { answer: { missed: missed.map(({ site, bytes }) => ({ ...site, bytes })) }, lines: () => missedLines(missed) };
+  }
+  const { nodes, counts, sites, fates, traffic } = report;
+  return { answer: { nodes, counts, sites, fates, traffic }, lines: () => explanation(report) };
+}
+
+/** The report of an artifact, or of a model that is compiled for it. */
+export async function reportOf(path: string, line: CommandLine): Promise<Report> {
   const bytes = readBytes(path, "the file");
   if (!isArtifact(bytes)) return (await compile(readModelFile(path), compileOptionsOf(line))).report;
   const report = readArtifact(bytes).report();
   return report === undefined ? fail("OF6006", `'${path}' carries no fusion report`, { hint: "it was stripped; explain the model instead" }) : (report as Report);
 }
 
-/** The report for people. */
-export function explanation(report: Report): string[] {
-  const fired = report.sites.filter((s) => s.outcome === "fired"), refused = report.sites.filter((s) => s.outcome === "refused");
-  const { original, compiled } = report.nodes;
-  const lines = [`${original} nodes in the model, ${compiled} steps in the program.`, "", `Fused (${fired.length}):`];
-  for (const s of fired) lines.push(`  ${s.name} at ${s.at}: ${s.nodes.join(", ")}`);
-  if (fired.length === 0) lines.push("  nothing");
-  lines.push("", `Not fused (${refused.length}):`);
-  for (const s of refused) lines.push(...refusal(s));
-  if (refused.length === 0) lines.push("  nothing was refused");
-  if (report.hostOperators.length) lines.push("", "Run by the host, without a kernel:", ...report.hostOperators.map((h) => `  ${h.op}: ${h.nodes.join(", ")}`));
-  return lines;
-}
-
-function refusal(s: Site): string[] {
-  return [`  ${s.name} at ${s.at} [${s.code ?? ""}]`, `    nodes:  ${s.nodes.join(", ")}`, `    reason: ${s.reason ?? ""}`, ...(s.remedy === undefined ? [] : [`    remedy: ${s.remedy}`])];
+function unknown(what: string, name: string, names: readonly string[]): never {
+  const near = nearestName(name, names);
+  return fail("OF1016", `there is no ${what} '${name}' in this report`, { hint: near === undefined ? "explain without options lists all of them" : `did you mean '${near}'?` });
 }

@@ -1,0 +1,74 @@
+/**
+ * What a refusal costs: the bytes that kernels hand to each other through memory because the site's nodes are not one.
+ * A value that only they read is written and read; one that others read too is at least read again. Where one kernel
+ * holds all nodes of the site, the refusal moves no bytes.
+ */
+import { dimFromJson, dimToJson, type DimJson } from "../core/dim-json.ts";
+import { dimAdd, dimProduct, evaluateDim, type Dim } from "../core/dim.ts";
+import { byteSize } from "../core/dtype.ts";
+import { assumedSize } from "../graph/element-loops.ts";
+import type { Node, Value } from "../graph/graph.ts";
+import type { Region } from "../graph/region.ts";
+import type { Site } from "../rewrite/site.ts";
+import type { Report } from "./report.ts";
+
+/** The sites with the bytes of each refusal. */
+export function withCosts(sites: readonly Site[], regions: readonly Region[]): Site[] {
+  const steps = flatten(regions).filter((r) => r.execution === "kernel" || r.execution === "host");
+  const regionOf = new Map<Node, Region>(steps.flatMap((r) => r.nodes.map((n): [Node, Region] => [n, r])));
+  const byOrigin = new Map<string, Set<Region>>();
+  for (const r of steps) for (const o of r.nodes.flatMap((n) => n.origins)) byOrigin.set(o, (byOrigin.get(o) ?? new Set<Region>()).add(r));
+  return sites.map((site) => {
+    if (site.outcome !== "refused") return site;
+    const around = new Set(site.nodes.flatMap((n) => [...(byOrigin.get(n) ?? [])]));
+    return { ...site, bytes: dimToJson(handedOver(around, regionOf)) };
+  });
+}
+
+function handedOver(around: ReadonlySet<Region>, regionOf: ReadonlyMap<Node, Region>): Dim {
+  let total: Dim = 0;
+  for (const from of around) for (const value of from.outputs) {
+    const readers = readersOf(value, regionOf);
+    const inside = [...readers].filter((r) => r !== from && r !== undefined && around.has(r)).length;
+    if (inside === 0) continue;
+    const onlyHere = value.resultOf.length === 0 && [...readers].every((r) => r !== undefined && around.has(r));
+    total = dimAdd(total, dimProduct([...value.type.shape, byteSize(value.type.dtype), inside + (onlyHere ? 1 : 0)]));
+  }
+  return total;
+}
+
+/** The steps that read a value, through views too; undefined stands for readers that are none. */
+function readersOf(value: Value, regionOf: ReadonlyMap<Node, Region>): Set<Region | undefined> {
+  const out = new Set<Region | undefined>();
+  for (const { node } of value.uses) {
+    const region = regionOf.get(node);
+    if (region || node.outputs.length !== 1) { out.add(region); continue; }
+    for (const v of node.outputs) {
+      if (v.resultOf.length > 0) out.add(undefined);
+      for (const r of readersOf(v, regionOf)) out.add(r);
+    }
+  }
+  return out;
+}
+
+const flatten = (regions: readonly Region[]): Region[] => regions.flatMap((r) => [r, ...(r.branches ?? []).flatMap(flatten)]);
+
+export { assumedSize } from "../graph/element-loops.ts";
+/** Sizes of symbols; those that are not there are taken for `assumedSize`. */
+export type Sizes = Readonly<Record<string, number>>;
+/** A size in numbers, whatever is known of its symbols. */
+export const valueOf = (d: DimJson, sizes: Sizes): number => evaluateDim(dimFromJson(d), (name) => sizes[name] ?? assumedSize);
+
+/** A refusal that something can be done about. */
+export interface Missed {
+  readonly site: Site;
+  /** Bytes through memory for it in one run, in numbers. */
+  readonly bytes: number;
+}
+
+/** Refusals that have a remedy, dearest first; of equals, in the order of the report. */
+export function missedOf(report: Report, sizes: Sizes): Missed[] {
+  return report.sites.filter((s) => s.outcome === "refused" && !/^none\b/.test(s.remedy ?? "none"))
+    .map((site) => ({ site, bytes: valueOf(site.bytes ?? 0, sizes) }))
+    .sort((a, b) => b.bytes - a.bytes);
+}
