@@ -23,6 +23,7 @@ import { integerGemm } from "./integer-gemm.ts";
 import { integerMatmul } from "./integer-matmul.ts";
 import { mergeClips } from "./merge-clips.ts";
 import { mergeRequantization } from "./merge-requantization.ts";
+import { mergeSiblingConvolutions } from "./merge-sibling-convolutions.ts";
 import { mergeSiblingProducts } from "./merge-sibling-products.ts";
 import { padIntoAveragePool } from "./pad-into-average-pool.ts";
 import { padIntoConv } from "./pad-into-conv.ts";
@@ -45,7 +46,7 @@ import { recogniseSoftplus } from "./recognise-softplus.ts";
 import { recogniseSoftsign } from "./recognise-softsign.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeRequantization, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftplus, recogniseSoftsign, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftplus, recogniseSoftsign, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -71,6 +72,7 @@ export const rules: readonly Rule[] = [
   integerMatmul,
   mergeClips,
   mergeRequantization,
+  mergeSiblingConvolutions,
   mergeSiblingProducts,
   padIntoAveragePool,
   padIntoConv,

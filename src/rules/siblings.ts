@@ -65,10 +65,25 @@ function sameAttribute(a: AttributeValue | undefined, b: AttributeValue | undefi
   return Object.is(a, b);
 }
 
-/** How these contractions, two or more, are joined, or why that would not pay. Branches that do not fit stay as they are. */
+/**
+ * How these contractions, two or more, are joined, or why that would not pay. Branches that do not fit stay as they are;
+ * where what follows differs too much for all, the most that go on alike are joined.
+ */
 function join(nodes: readonly Node[], kind: SiblingKind): Joined | Refusal {
+  const branches = nodes.map((n) => branchOf(n, kind)), alike = new Map<string, Branch[]>();
+  for (const b of branches) {
+    const steps = b.steps.filter((s) => s.node.op !== Add).map((s) => s.node.op.type).join();
+    alike.set(steps, [...(alike.get(steps) ?? []), b]);
+  }
+  const all = joinSome(branches, kind);
+  if (!isRefusal(all)) return all;
+  const groups = [...alike.values()].filter((g) => g.length > 1 && g.length < branches.length).sort((p, q) => q.length - p.length);
+  return groups.map((g) => joinSome(g, kind)).find((j): j is Joined => !isRefusal(j)) ?? all;
+}
+
+function joinSome(candidates: readonly Branch[], kind: SiblingKind): Joined | Refusal {
   let refusal: Refusal | undefined;
-  for (let branches = nodes.map((n) => branchOf(n, kind)); branches.length > 1;) {
+  for (let branches = candidates; branches.length > 1;) {
     const joined: Joined = { branches, steps: commonSteps(branches) };
     const layouts = layoutsOf(joined, kind);
     const kept = branches.filter((_, i) => {
