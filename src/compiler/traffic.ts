@@ -28,18 +28,21 @@ export function snapshotTraffic(graph: Graph): TrafficSnapshot {
 
 /** Traffic of every region that is a kernel. */
 export function regionTraffic(before: TrafficSnapshot, regions: readonly Region[]): RegionTraffic[] {
-  return regions.flatMap((region): RegionTraffic[] => {
-    const inner = (region.branches ?? []).flatMap((b) => regionTraffic(before, b));
+  const places = new Map<string, number[]>();
+  before.forEach(({ origins }, at) => { for (const o of origins) { const known = places.get(o); if (known) known.push(at); else places.set(o, [at]); } });
+  const of = (region: Region): RegionTraffic[] => {
+    const inner = (region.branches ?? []).flatMap((b) => b.flatMap(of));
     if (region.execution !== "kernel") return inner;
-    const origins = new Set(region.nodes.flatMap((n) => n.origins));
-    const parts = before.filter((n) => n.origins.some((o) => origins.has(o)));
+    const origins = [...new Set(region.nodes.flatMap((n) => n.origins))];
+    const parts = [...new Set(origins.flatMap((o) => places.get(o) ?? []))].sort((a, b) => a - b).flatMap((at) => before[at] ?? []);
     const total = (key: "read" | "written"): DimJson => dimToJson(parts.reduce<Dim>((n, p) => dimAdd(n, p[key]), 0));
     const inputs = [...distinct(region.inputs)];
     return [{
-      region: region.kind, nodes: [...origins],
+      region: region.kind, nodes: origins,
       before: { read: total("read"), written: total("written") },
       after: { read: dimToJson(sum(inputs.filter((v) => !isWeight(v)))), written: dimToJson(sum(region.outputs)) },
       weights: dimToJson(sum(inputs.filter(isWeight))),
     }, ...inner];
-  });
+  };
+  return regions.flatMap(of);
 }

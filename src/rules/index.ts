@@ -42,11 +42,12 @@ import { recogniseLeakyRelu } from "./recognise-leaky-relu.ts";
 import { recogniseMish } from "./recognise-mish.ts";
 import { recogniseRmsNormalization } from "./recognise-rms-normalization.ts";
 import { recogniseSilu } from "./recognise-silu.ts";
+import { recogniseSoftmax } from "./recognise-softmax.ts";
 import { recogniseSoftplus } from "./recognise-softplus.ts";
 import { recogniseSoftsign } from "./recognise-softsign.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftplus, recogniseSoftsign, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -91,6 +92,7 @@ export const rules: readonly Rule[] = [
   recogniseMish,
   recogniseRmsNormalization,
   recogniseSilu,
+  recogniseSoftmax,
   recogniseSoftplus,
   recogniseSoftsign,
   widenWeights,
