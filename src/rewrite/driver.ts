@@ -95,7 +95,7 @@ class Driver {
   #visit(root: Node, byRoot: RulesByRoot, reach: number): Iterable<Node> {
     for (const rule of byRoot.get(root.op) ?? []) {
       const found = matchAt(rule.match, root);
-      const commonplace = found?.kind === "near-miss" && rule.hallmarks && !found.nodes.some((n) => rule.hallmarks?.includes(n.op));
+      const commonplace = found?.kind === "near-miss" && (rule.commonplace?.includes(found.refusal.code) || (rule.hallmarks && !found.nodes.some((n) => rule.hallmarks?.includes(n.op))));
       if (!found || commonplace) { this.#forget(root, rule); continue; }
       if (found.kind === "near-miss") { this.#record(root, rule, found.nodes, found.refusal); continue; }
       if (this.#rewrites >= (this.#options.fuel ?? Infinity)) return [];

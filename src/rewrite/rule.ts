@@ -74,6 +74,8 @@ export interface RuleSpec<B extends object> {
   beside?(match: B, root: Node): readonly Node[] | undefined;
   /** Operators without one of which an attempt is no near miss, where the rest of the pattern is commonplace. */
   readonly hallmarks?: readonly OpDef[];
+  /** Codes with which an attempt is no near miss, where what else stands there is what usually does. */
+  readonly commonplace?: readonly string[];
   /** Checked in order after the match; the first refusal is reported. */
   readonly where?: readonly Guard<B>[];
   readonly numerics: Numerics;
