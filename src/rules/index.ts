@@ -7,6 +7,7 @@ import { dequantizeAfterTranspose } from "./dequantize-after-transpose.ts";
 import { dropRequantization } from "./drop-requantization.ts";
 import { foldAddIntoConvTranspose } from "./fold-add-into-conv-transpose.ts";
 import { foldAddIntoConv } from "./fold-add-into-conv.ts";
+import { foldAddIntoFollowingConv } from "./fold-add-into-following-conv.ts";
 import { foldAddIntoGemm } from "./fold-add-into-gemm.ts";
 import { foldBatchNormIntoConvTranspose } from "./fold-batch-norm-into-conv-transpose.ts";
 import { foldBatchNormIntoConv } from "./fold-batch-norm-into-conv.ts";
@@ -22,6 +23,9 @@ import { integerConv } from "./integer-conv.ts";
 import { integerGemm } from "./integer-gemm.ts";
 import { integerMatmul } from "./integer-matmul.ts";
 import { mergeClips } from "./merge-clips.ts";
+import { mergeFollowingConvs } from "./merge-following-convs.ts";
+import { mergeFollowingProducts } from "./merge-following-products.ts";
+import { mergeParallelConvs } from "./merge-parallel-convs.ts";
 import { mergeRequantization } from "./merge-requantization.ts";
 import { mergeSiblingConvolutions } from "./merge-sibling-convolutions.ts";
 import { mergeSiblingProducts } from "./merge-sibling-products.ts";
@@ -47,7 +51,7 @@ import { recogniseSoftplus } from "./recognise-softplus.ts";
 import { recogniseSoftsign } from "./recognise-softsign.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFollowingConvs, mergeFollowingProducts, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -57,6 +61,7 @@ export const rules: readonly Rule[] = [
   dropRequantization,
   foldAddIntoConvTranspose,
   foldAddIntoConv,
+  foldAddIntoFollowingConv,
   foldAddIntoGemm,
   foldBatchNormIntoConvTranspose,
   foldBatchNormIntoConv,
@@ -72,6 +77,9 @@ export const rules: readonly Rule[] = [
   integerGemm,
   integerMatmul,
   mergeClips,
+  mergeFollowingConvs,
+  mergeFollowingProducts,
+  mergeParallelConvs,
   mergeRequantization,
   mergeSiblingConvolutions,
   mergeSiblingProducts,
