@@ -1,0 +1,37 @@
+/** The catalogue's attention and transformer blocks. */
+import { row, type CatalogueSection } from "./catalogue.ts";
+
+export const attention: CatalogueSection = {
+  title: "Attention and transformer blocks",
+  rows: [
+    row("MatMul, scale, mask, Softmax, Dropout, MatMul", "rule", "an online softmax over blocks of keys; never where the probabilities are used elsewhere", "recognise-attention"),
+    row("the scale on the query, the keys, both, or the scores, before or behind the mask", "rule", "its place is kept, as a large scale moved behind the product could overflow", "recognise-attention"),
+    row("keys transposed by the split of heads, by a Transpose of their own, or given transposed", "rule", "any order of axes; the transposition is a view", "recognise-attention"),
+    row("masks added once or twice, chosen by Where with −∞ or a finite number", "rule", "a finite number stays a number: a row that is masked everywhere gives what the graph gives", "recognise-attention"),
+    row("a softmax made safe for rows that are masked everywhere (Where, IsNaN)", "missing", "three calls; the choice joins the softmax's kernel"),
+    row("a constant causal mask", "rule", "compared by position instead of read, with the keys behind each block passed over", "recognise-attention"),
+    row("heads split and joined by Reshape and Transpose", "layout", "views: the kernel reads and writes the joined form"),
+    row("query, key and value by three products", "rule", "one product with all columns; biases and activations that are alike are joined, each result is a view. A result that is a graph output, or has work of its own behind it, stays apart", "merge-sibling-products"),
+    row("packed query, key and value taken apart by Split or Slice", "layout", "views"),
+    row("biases of query, key and value", "partition", "in the epilogue of the product"),
+    row("cached keys and values, joined along the sequence", "partition", "the joining is a call for each, since the caller owns the cache; GroupQueryAttention and Attention with caches append in place"),
+    row("key heads repeated for several query heads (Unsqueeze or Reshape, Expand, Reshape)", "rule", "read in place, where each is repeated next to itself; tiled heads are another order and stay", "recognise-attention"),
+    row("grouped queries with packed projections", "operator", "GroupQueryAttention with its packed form"),
+    row("rotation by halves, spelled out", "partition", "two calls: the turned halves, then products and sum"),
+    row("rotation of the first dimensions only", "partition", "three calls: the turned halves, products and sum, the join"),
+    row("rotation of pairs, spelled out", "partition", "one call"),
+    row("sine and cosine from positions and frequencies", "simplified", "folded where the length is fixed; else an element-wise kernel"),
+    row("rotation of three sections", "operator", "as its parts"),
+    row("relative position bias", "rule", "an added mask of any shape that broadcasts; a constant look-up is folded", "recognise-attention"),
+    row("the forms that exporters give named models", "rule", "by structure: no name of a model or node is looked at", "recognise-attention"),
+    row("cross attention", "rule", "keys and values may come from anywhere and have a length of their own", "recognise-attention"),
+    row("sliding windows, soft caps, sinks", "operator", "parameters of Attention and GroupQueryAttention; a Tanh between scores and softmax, spelled out, stays apart"),
+    row("paged attention", "none", "it serves many requests from one pool of memory; a session here is one"),
+    row("joined products of weights in 4 bits", "missing", "each MatMulNBits is a call; their blocks are not joined"),
+    row("mixtures of experts from TopK and loops", "missing", "run as they are written"),
+    row("linear attention, causal convolution, scans", "operator", "LinearAttention, CausalConvWithState and Scan have kernels of their own"),
+    row("dropout of probabilities", "simplified", "gone for inference; a training mode that is fed refuses with a code"),
+    row("logits of the last token only", "none", "it changes the graph's outputs, which are an interface"),
+    row("no buffer of scores; blocks sized to the cache", "kernel", "blocks of at most 64 by 64"),
+  ],
+};
