@@ -11,7 +11,7 @@ import { isFloat } from "../core/dtype.ts";
 import { fromNumbers } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Node, Value } from "../graph/graph.ts";
-import { Add, Div, Dropout, Expand, FlashAttention, MatMul, Mul, Relu, Reshape, Softmax, Transpose, Unsqueeze, Where } from "../ops/index.ts";
+import { Add, Div, Dropout, Expand, FlashAttention, MatMul, Mul, Relu, Reshape, Softmax, Tanh, Transpose, Unsqueeze, Where } from "../ops/index.ts";
 import { causalOffset } from "../ops/causal-mask.ts";
 import { softmaxAxes } from "../ops/softmax.ts";
 import { anyOf, commuted, constant, numberIn, op, scalar, uniform, value, type ConstantValue, type Pattern } from "../rewrite/pattern.ts";
@@ -23,6 +23,7 @@ interface Match {
   readonly q: Value; readonly v: Value; readonly dot: Node; readonly softmax: Node;
   readonly qFactor: Scalar; readonly qDivisor: Scalar; readonly kFactor: Scalar; readonly kDivisor: Scalar;
   readonly factor: Scalar; readonly divisor: Scalar; readonly lastFactor: Scalar; readonly lastDivisor: Scalar;
+  readonly cap: Scalar; readonly capFactor: Scalar; readonly capDivisor: Scalar;
   readonly bias: Value | undefined; readonly mask: Value | undefined;
   readonly choice: Value | undefined; readonly fill: Scalar; readonly otherwise: Scalar;
   /** The keys transposed, or else as they are before `swap`. */
@@ -35,7 +36,9 @@ const scaled = (inner: Pattern, factor: string, divisor: string): Pattern => any
 const plus = (inner: Pattern, name: string): Pattern => anyOf(commuted(Add, [inner, value(name)]), inner);
 const keys = anyOf(op(Transpose, [scaledBy(value("k"), "kFactor", "kDivisor")], { as: "swap" }), scaled(value("kT"), "kFactor", "kDivisor"));
 const dot = op(MatMul, [scaled(value("q"), "qFactor", "qDivisor"), keys], { as: "dot" });
-const biased = plus(scaled(dot, "factor", "divisor"), "bias");
+const measured = scaled(dot, "factor", "divisor");
+const capped = commuted(Mul, [op(Tanh, [scaled(measured, "capFactor", "capDivisor")]), scalar("cap")]);
+const biased = plus(anyOf(measured, capped), "bias");
 const chosen = anyOf(op(Where, [value("choice"), constant("fill", uniform), biased]), op(Where, [value("choice"), biased, constant("otherwise", uniform)]), biased);
 const masked = plus(chosen, "mask");
 const scores = anyOf(masked, scaledBy(masked, "lastFactor", "lastDivisor"));
@@ -64,11 +67,22 @@ function maskFits({ mask, bias, choice, dot: { outputs: [product] }, softmax }: 
   return shapeEqual(shape, after) ? true : refuse("shape-grows", `the mask ${[mask, bias, choice].flatMap((v) => (v ? [`'${v.name}' ${formatShape(v.type.shape)}`] : [])).join(", ")} enlarges the scores ${formatShape(shape)}`, "give the mask a shape that broadcasts to the scores");
 }
 
+/** c·tanh(s·f) is the score s·f·c capped at c, which must be positive. */
+function capFits({ cap }: Match): Verdict {
+  const c = cap ? numberIn(cap) : 1;
+  return (Number.isFinite(c) && c > 0) || refuse("soft-cap", `the score is capped at ${c}`, "cap it at a finite number above 0");
+}
+function capScale({ cap, capFactor, capDivisor }: Match): number {
+  if (!cap) return 1;
+  const c = numberIn(cap), by = capDivisor ? numberIn(capDivisor) : capFactor ? 1 / numberIn(capFactor) : 1;
+  return Math.abs(by - c) <= 1e-6 * c ? 1 : c / by;
+}
+
 interface Scale { readonly scale: number; readonly scale_position: "pre" | "post" | "last" }
 /** One scale for those written: behind the mask where it stands there, before the product where one does, else after it. */
 function scaleOf(m: Match): Scale | Refusal {
   const of = (factor: Scalar, divisor: Scalar): number => (factor ? numberIn(factor) : divisor ? 1 / numberIn(divisor) : 1);
-  const query = of(m.qFactor, m.qDivisor), key = of(m.kFactor, m.kDivisor), after = of(m.factor, m.divisor), last = of(m.lastFactor, m.lastDivisor);
+  const query = of(m.qFactor, m.qDivisor), key = of(m.kFactor, m.kDivisor), after = of(m.factor, m.divisor) * capScale(m), last = of(m.lastFactor, m.lastDivisor);
   const all = [query, key, after, last];
   if (all.some((s) => !Number.isFinite(s) || s === 0)) return refuse("scale", `the scale is ${all.join(" · ")}`, "use a finite scale other than 0");
   if (last !== 1) {
@@ -131,11 +145,11 @@ const build = (s: Spelling) => () => {
 export const recogniseAttention = defineRule({
   name: "recognise-attention",
   gePass: "FlashAttentionFusionPass",
-  doc: "Scaled dot-product attention, MatMul, Softmax, MatMul, with its scale on query, keys or scores, masks that are added or choose, keys transposed in any way and repeated for several heads, becomes FlashAttention.",
+  doc: "Scaled dot-product attention, MatMul, Softmax, MatMul, with its scale on query, keys or scores, a soft cap, masks that are added or choose, keys transposed in any way and repeated for several heads, becomes FlashAttention.",
   stage: "recognise",
   match: op(MatMul, [probabilities, value("v")]) as Pattern<Match>,
   hallmarks: [Softmax],
-  where: [dtypeFits, softmaxIsLast, shapesFit, maskFits],
+  where: [dtypeFits, softmaxIsLast, shapesFit, maskFits, capFits],
   numerics: reassociates(3e-5),
   rewrite(m, edit) {
     const scale = scaleOf(m);
@@ -144,7 +158,7 @@ export const recogniseAttention = defineRule({
     const [k, v] = oneKeys && oneValues && dimEqual(oneKeys.type.shape[1] ?? 0, oneValues.type.shape[1] ?? 0) ? [oneKeys, oneValues] : [keys, m.v];
     const filled = m.fill ?? m.otherwise, offset = scale.scale_position === "last" ? undefined : causalOffset(m.mask?.constant, m.bias !== undefined || m.choice !== undefined);
     const hidden = offset === undefined ? [m.mask, m.bias, m.choice] : [undefined, m.bias, m.choice, offset === 0 ? undefined : edit.constant(fromNumbers("int64", [1], [offset]), "offset")];
-    return edit.insert(FlashAttention, [m.q, k, v, ...hidden], { ...scale, ...(filled ? { fill: numberIn(filled), fill_where: m.fill ? 1 : 0 } : {}), ...(offset === undefined ? {} : { causal: 1 }) });
+    return edit.insert(FlashAttention, [m.q, k, v, ...hidden], { ...scale, ...(m.cap ? { softcap: numberIn(m.cap) } : {}), ...(filled ? { fill: numberIn(filled), fill_where: m.fill ? 1 : 0 } : {}), ...(offset === undefined ? {} : { causal: 1 }) });
   },
   example: build({ scores: (b, s) => b.add(Div, [s, 2]) }),
   examples: [
@@ -154,6 +168,9 @@ export const recogniseAttention = defineRule({
     build({ query: (b, q) => b.add(Mul, [q, 0.7]), keys: (b, k) => b.add(Mul, [b.add(Transpose, [k], { perm: [0, 1, 3, 2] }), 0.7]) }),
     build({ query: (b, q) => b.add(Div, [q, 1.9]), scores: (b, s) => b.add(Div, [s, 1.1]) }),
     build({ rank: 3 }),
+    build({ scores: (b, s) => b.add(Add, [b.add(Mul, [b.add(Tanh, [b.add(Div, [b.add(Mul, [s, 0.3]), 3])]), 3]), b.random([3, 5])]) }),
+    build({ query: (b, q) => b.add(Mul, [q, 0.3]), scores: (b, s) => b.add(Mul, [2, b.add(Tanh, [b.add(Mul, [s, 0.5])])]) }),
+    build({ scores: (b, s) => b.add(Mul, [b.add(Tanh, [b.add(Mul, [s, 0.1])]), 4]) }),
     build({ rank: 2, scores: (b, s) => b.add(Add, [s, b.random([5])]) }),
     build({ keys: (b) => b.input("kT", [2, 2, 4, 5]) }),
     build({ keys: (b) => b.add(Transpose, [b.input("k0", [2, 5, 2, 4])], { perm: [0, 2, 3, 1] }) }),
@@ -165,6 +182,7 @@ export const recogniseAttention = defineRule({
     build({ scores: (b, s) => b.add(Add, [b.add(Where, [b.input("choice", [1, 5], "bool"), b.add(Add, [b.add(Mul, [s, 1e-8]), b.random([3, 1])]), -Infinity]), b.random([5])]) }),
   ],
   refuses: {
+    "soft-cap": build({ scores: (b, s) => b.add(Mul, [b.add(Tanh, [s]), -2]) }),
     "softmax-axis": build({ axis: 2 }),
     "graph-output": build({ more: (_, p) => [p] }),
     "interior-value-used": build({ more: (b, p) => [b.add(Relu, [p])] }),
