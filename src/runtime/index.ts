@@ -7,6 +7,6 @@ export type { Feeds } from "./feeds.ts";
 export type { Feed, RunValue } from "./run-values.ts";
 export type { Container, ItemType } from "../core/container.ts";
 export type { DatumMap } from "../core/datum.ts";
-export type { StepObserver } from "./steps.ts";
+export type { StepObserver } from "./watch.ts";
 export { DiagnosticError, type Diagnostic } from "../core/diagnostic.ts";
 export type { DType, TensorData } from "../core/dtype.ts";

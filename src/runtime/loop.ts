@@ -9,8 +9,8 @@ import { fail } from "../core/diagnostic.ts";
 import { evaluateDimJson, type DimJson } from "../core/dim-json.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
 import { bytesOf, sizeOf, stringsOf, type Tensor } from "../core/tensor.ts";
-import type { Run } from "./steps.ts";
 import { readScalar, receive, type Machine } from "./values.ts";
+import { checkTime, type Run } from "./watch.ts";
 
 /** A loop whose iterations run `body`. */
 export function loop(step: LoopJson, body: Run, machine: Machine): Run {
@@ -18,7 +18,7 @@ export function loop(step: LoopJson, body: Run, machine: Machine): Run {
   const { carry, stack, count, next, iteration } = step;
   const inputs = carry.map(([, input]) => input);
   const holds = (condition: number | null): boolean => condition === null || readScalar(buffers, condition) !== 0;
-  return (observer) => {
+  return (watch) => {
     const trips = count === null ? Infinity : typeof count === "number" ? readScalar(buffers, count) : arena.size(count.size);
     let carried = carry.map(([initial]) => buffers.readDatum(initial));
     const stacked = stack.map(() => new Slices());
@@ -26,7 +26,8 @@ export function loop(step: LoopJson, body: Run, machine: Machine): Run {
     for (let i = 0, going = holds(step.condition); going && i < trips; i++) {
       if (iteration !== null) buffers.write(iteration, { dtype: "int64", dims: [], data: BigInt64Array.of(BigInt(i)) });
       receive(inputs, carried, machine, "a loop");
-      body(observer);
+      checkTime(watch);
+      body(watch);
       going = holds(next);
       carried = carry.map(([, , result]) => buffers.readDatum(result));
       stack.forEach(([from], n) => stacked[n]?.add(buffers.read(from)));

@@ -12,9 +12,10 @@ import { Arena } from "./arena.ts";
 import { Buffers } from "./buffers.ts";
 import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
 import { Heap } from "./heap.ts";
-import { prepareSteps, type StepObserver } from "./steps.ts";
+import { prepareSteps } from "./steps.ts";
 import { Tensor, type Resident } from "./tensor.ts";
 import { resultOf, type RunValue } from "./run-values.ts";
+import type { Run, StepObserver } from "./watch.ts";
 import { readData, Weights } from "./weights.ts";
 
 export interface SessionOptions {
@@ -29,6 +30,8 @@ export interface RunOptions {
   readonly keep?: readonly string[];
   /** Told of each step after it ran. */
   readonly onStep?: StepObserver;
+  /** Milliseconds after which the run is given up with OF7017, at its next step or iteration. By default it may take what it takes. */
+  readonly timeLimit?: number;
 }
 
 /** An input or output: sizes are numbers, or text where they depend on what is fed. */
@@ -47,7 +50,7 @@ interface Machine {
   readonly arena: Arena;
   readonly buffers: Buffers;
   readonly weights: Weights;
-  readonly run: (observer: StepObserver | undefined) => void;
+  readonly run: Run;
 }
 
 const port = (p: PortJson): Port => ({ name: p.name, dtype: p.dtype, dims: p.dims.map((d: DimJson) => (typeof d === "number" ? d : formatDimJson(d))), ...(p.container ? { container: p.container } : {}) });
@@ -107,7 +110,7 @@ export class Session {
     machine.weights.override((name) => { const f = bound.fed.get(name); return f && this.#elements(name, f); });
     try {
       writeInputs(machine, bound);
-      runSteps(machine, options.onStep);
+      runSteps(machine, options);
       return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));
     } finally {
       machine.buffers.release();
@@ -177,9 +180,10 @@ function isWeight({ artifact, buffers }: Machine, buffer: number): boolean {
 const firstArenaByte = ({ table, slots, weightBytes }: Artifact["manifest"]["memory"]): number => table + align(4 * slots) + weightBytes;
 
 /** Runs the steps; what WebAssembly refuses to compute (an integer divided by zero) is OF7015. */
-function runSteps(machine: Machine, observer: StepObserver | undefined): void {
+function runSteps(machine: Machine, { onStep, timeLimit }: RunOptions): void {
+  if (timeLimit !== undefined && !(timeLimit >= 0)) fail("OF7003", "the `timeLimit` of a run is a number of milliseconds");
   try {
-    machine.run(observer);
+    machine.run({ observer: onStep, until: timeLimit === undefined ? undefined : performance.now() + timeLimit });
   } catch (e) {
     if (e instanceof WebAssembly.RuntimeError) fail("OF7015", `the program cannot compute this: ${e.message}`, { hint: "check the values that are fed" });
     throw e;

@@ -6,11 +6,8 @@ import { hostOperators } from "./host-operators.ts";
 import { check, guarded } from "./checks.ts";
 import { loop } from "./loop.ts";
 import { readScalar, receive, type Machine } from "./values.ts";
+import { checkTime, type Run, type StepObserver } from "./watch.ts";
 import { readData } from "./weights.ts";
-
-/** Told of each step after it ran. */
-export type StepObserver = (label: string, kind: "segment" | "host", milliseconds: number) => void;
-export type Run = (observer: StepObserver | undefined) => void;
 
 /** Prepares all steps; loads the host operators they name. */
 export async function prepareSteps(manifest: Manifest, machine: Machine): Promise<Run> {
@@ -19,7 +16,7 @@ export async function prepareSteps(manifest: Manifest, machine: Machine): Promis
 
 const sequence = (runs: readonly Run[]): Run => {
   const only = runs[0];
-  return only && runs.length === 1 ? only : (observer) => { for (const run of runs) run(observer); };
+  return only && runs.length === 1 ? only : (watch) => { for (const run of runs) { checkTime(watch); run(watch); } };
 };
 
 async function prepare(step: StepJson, machine: Machine): Promise<Run> {
@@ -27,19 +24,19 @@ async function prepare(step: StepJson, machine: Machine): Promise<Run> {
   if ("run" in step) {
     const run = machine.instance.segment(step.run);
     const label = step.calls.map(([, l]) => l).join(", ");
-    return (observer) => (observer ? timed(observer, label, "segment", run) : run());
+    return ({ observer }) => (observer ? timed(observer, label, "segment", run) : run());
   }
   if ("host" in step) {
     const run = await prepareHost(step, machine);
-    return (observer) => (observer ? timed(observer, step.label, "host", run) : run());
+    return ({ observer }) => (observer ? timed(observer, step.label, "host", run) : run());
   }
   const list = async (steps: readonly StepJson[]): Promise<Run> => sequence(await Promise.all(steps.map((s) => prepare(s, machine))));
   if ("if" in step) {
     const { if: condition } = step;
     const then = await list(step.then), otherwise = await list(step.else);
-    return (observer) => {
+    return (watch) => {
       const chosen = typeof condition === "number" ? readScalar(buffers, condition) !== 0 : arena.size(condition.predicate) !== 0;
-      (chosen ? then : otherwise)(observer);
+      (chosen ? then : otherwise)(watch);
     };
   }
   if ("check" in step) return check(step, machine);
