@@ -1,4 +1,7 @@
-/** Compiles, loads and runs what may be damaged: it works, is refused with a diagnostic, or shows a fault of ours. */
+/**
+ * Compiles, loads and runs what may be damaged: it works, is refused with a diagnostic, or shows a fault of ours. That
+ * an artifact's parts do not fit together (OF6008) is an answer only where it was damaged, not where we have made it.
+ */
 import { compile, optimise, type CompileOptions } from "../../src/api/index.ts";
 import { DiagnosticError } from "../../src/core/diagnostic.ts";
 import { leafDType, type Container, type ItemType } from "../../src/core/container.ts";
@@ -41,8 +44,8 @@ export async function attempt(mutant: Mutant): Promise<Verdict> {
     session.dispose();
     return { outcome: "ran", stage, said: "" };
   } catch (e) {
-    if (e instanceof DiagnosticError && /^OF[1-7]\d{3}$/.test(e.code) && e.message.length < 5000) return { outcome: "refused", stage, said: e.code };
-    return { outcome: "fault", stage, said: e instanceof DiagnosticError ? `a diagnostic of ${e.message.length} characters: ${e.message.slice(0, 200)}` : e instanceof Error ? (e.stack ?? e.message).slice(0, 4000) : String(e) };
+    if (e instanceof DiagnosticError && /^OF[1-7]\d{3}$/.test(e.code) && e.message.length < 20_000 && !(mutant.kind === "model" && e.code === "OF6008")) return { outcome: "refused", stage, said: e.code };
+    return { outcome: "fault", stage, said: e instanceof DiagnosticError && e.cause instanceof Error ? (e.cause.stack ?? e.cause.message).slice(0, 4000) : e instanceof DiagnosticError ? `a diagnostic of ${e.message.length} characters: ${e.message.slice(0, 200)}` : e instanceof Error ? (e.stack ?? e.message).slice(0, 4000) : String(e) };
   }
 }
 

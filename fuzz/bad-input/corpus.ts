@@ -41,12 +41,13 @@ export class Corpus {
   }
 
   #realModels(): Original[] {
-    const shared = caseIds().map((id): Original => ({ name: id, bytes: loadCase(id).bytes }));
-    return [...shared, ...Object.entries(ocrModels()).map(([name, file]): Original => ({ name, bytes: readFileSync(file) }))];
+    const shared = caseIds().map((id): Original => ({ name: id, bytes: new Uint8Array(loadCase(id).bytes) }));
+    return [...shared, ...Object.entries(ocrModels()).map(([name, file]): Original => ({ name, bytes: new Uint8Array(readFileSync(file)) }))];
   }
 
   #cached(name: string, make: () => Uint8Array): Uint8Array {
-    const known = this.#bytes.get(name) ?? make();
+    // A copy of its own: slices of Node's Buffers share memory.
+    const known = this.#bytes.get(name) ?? new Uint8Array(make());
     this.#bytes.set(name, known);
     return known;
   }

@@ -91,7 +91,7 @@ function nest(model: ModelProto, random: Random): string | undefined {
 function lengthen(model: ModelProto, random: Random): string | undefined {
   const { graph } = model, output = graph?.output[0];
   if (!graph || !output) return undefined;
-  const length = random.pick([50, 400, 1500]), opType = random.pick(["Relu", "Identity", "Neg", "Exp", "Transpose", "Add", "Concat", "Softmax"]);
+  const length = random.pick([50, 200, 600]), opType = random.pick(["Relu", "Identity", "Neg", "Exp", "Transpose", "Add", "Concat", "Softmax"]);
   for (const n of graph.node) n.output = n.output.map((o) => (o === output.name ? "chained_0" : o));
   for (let i = 0; i < length; i++) graph.node.push(create(NodeProtoSchema, {
     opType, name: `chained_${i}`, input: opType === "Add" || opType === "Concat" ? [`chained_${i}`, `chained_${i}`] : [`chained_${i}`], output: [i === length - 1 ? output.name : `chained_${i + 1}`],

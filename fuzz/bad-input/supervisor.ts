@@ -11,7 +11,7 @@ export const limits = { seconds: 5, megabytes: 1024 } as const;
 /** Mutants per process: what earlier ones leave in the heap would otherwise count against later ones. */
 const lifetime = 200;
 /** A machine that is shared may take this many times longer than its processors. */
-const slack = 8;
+const slack = 20;
 
 export interface Result {
   readonly order: Order;

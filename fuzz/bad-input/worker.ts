@@ -14,9 +14,6 @@ export interface Answer extends Verdict {
   readonly megabytes: number;
 }
 
-/** Loose ends of an earlier attempt (a promise that nobody awaits) are faults too. */
-process.on("unhandledRejection", (e) => { throw e; });
-
 const settings = JSON.parse(process.argv[2] ?? "{}") as Settings;
 const corpus = new Corpus(settings.own);
 

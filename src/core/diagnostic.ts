@@ -25,7 +25,8 @@ export class DiagnosticError extends Error {
   override readonly name = "DiagnosticError";
   readonly diagnostics: readonly Diagnostic[];
   constructor(diagnostics: readonly Diagnostic[]) {
-    super(diagnostics.map(formatDiagnostic).join("\n"));
+    const more = diagnostics.length - mostNamed;
+    super([...diagnostics.slice(0, mostNamed).map(formatDiagnostic), ...(more > 0 ? [`and ${more} more`] : [])].join("\n"));
     this.diagnostics = diagnostics;
   }
   get code(): string {
@@ -33,14 +34,17 @@ export class DiagnosticError extends Error {
   }
 }
 
+/** Diagnostics that a message names; a model can have any number of them. */
+const mostNamed = 100;
+
 /** Throws a DiagnosticError with one diagnostic. */
 export function fail(code: string, message: string, more: { place?: Place; hint?: string } = {}): never {
   throw new DiagnosticError([{ code, message, ...more }]);
 }
 
-/** `OF3002: message (node 'x', file y:3). Hint: …` on one line. */
-export function formatDiagnostic(d: Diagnostic): string {
-  const p = d.place;
+/** `OF3002: message (node 'x', file y:3). Hint: …` on one line. Names and lists of any length are cut to what a person reads. */
+export function formatDiagnostic({ code, message, place, hint }: Diagnostic): string {
+  const p = place && Object.fromEntries(Object.entries(place).map(([what, name]) => [what, typeof name === "string" ? brief(name, 200) : name])) as Place;
   const parts: string[] = [];
   if (p?.node !== undefined) parts.push(`node '${p.node}'`);
   if (p?.value !== undefined) parts.push(`value '${p.value}'`);
@@ -48,7 +52,14 @@ export function formatDiagnostic(d: Diagnostic): string {
   if (p?.file !== undefined) parts.push(p.line === undefined ? `file ${p.file}` : `file ${p.file}:${p.line}`);
   else if (p?.line !== undefined) parts.push(`line ${p.line}`);
   const where = parts.length ? ` (${parts.join(", ")})` : "";
-  return `${d.code}: ${d.message}${where}${d.hint ? `. Hint: ${d.hint}` : ""}`;
+  return `${code}: ${brief(message, 1500)}${where}${hint ? `. Hint: ${brief(hint, 500)}` : ""}`;
+}
+
+/** Words longer than 200 characters, and the whole if it has more than `most`, without their middle. */
+function brief(text: string, most: number): string {
+  const cut = (long: string, keep: number): string => `${long.slice(0, keep - 50)}…${long.slice(-50)}`;
+  const words = text.length > 200 ? text.replace(/[^\s']{201,}/g, (word) => cut(word, 150)) : text;
+  return words.length > most ? cut(words, most) : words;
 }
 
 /** The candidate nearest to `name` by edit distance, if it is near enough to be a slip of the hand. */

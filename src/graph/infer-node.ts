@@ -2,7 +2,6 @@
  * Type inference of one node: checks the inputs' count against the operator's schema, fills in attribute defaults and
  * calls the operator's `infer`. Every pass and the reader infer through here, so they agree.
  */
-import { invariant } from "../core/assert.ts";
 import { formatContainer } from "../core/container.ts";
 import { fail, type Place } from "../core/diagnostic.ts";
 import { formatDim, type Dim } from "../core/dim.ts";
@@ -22,7 +21,7 @@ export interface InferNodeOptions {
 /**
  * Output types of `op` on these inputs: `outputCount` of them (or more, where the operator always says more).
  * Fails with OF3001 (missing input), OF3002 (too many inputs), OF3003 (missing attribute), OF3004 (attribute of the
- * wrong kind), OF3016 (a size that makes no sense), OF3017 (a sequence, optional or map where a tensor is wanted), or with what the operator itself reports.
+ * wrong kind), OF3016 (a size that makes no sense), OF3019 (more outputs than the operator has), OF3017 (a sequence, optional or map where a tensor is wanted), or with what the operator itself reports.
  */
 export function inferNode(op: OpDef, inputs: readonly (Value | undefined)[], attributes: Attributes, outputCount: number, options: InferNodeOptions): readonly TypeInfo[] {
   return inferTypes(op, inputs.map((v) => v && typeWithConstant(v)), attributes, outputCount, options);
@@ -40,7 +39,7 @@ export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[],
     outputCount,
     fail: (code, message, hint) => fail(code, `${op.type}: ${message}`, { place, ...(hint === undefined ? {} : { hint }) }),
   });
-  invariant(types.length >= outputCount, `${op.type} inferred ${types.length} outputs where ${outputCount} are used`);
+  if (types.length < outputCount) fail("OF3019", `${op.type} has ${types.length} outputs here, ${outputCount} are used`, { place, hint: "check the node's outputs, and those of its subgraphs" });
   for (const { shape } of types) {
     const wrong = shape.find((d) => typeof d === "number" && !(d >= 0 && Number.isSafeInteger(d)));
     if (wrong !== undefined) fail("OF3016", `${op.type}: its result would have the size ${formatDim(wrong)}`, { place, hint: "check the shapes and values that say its size" });

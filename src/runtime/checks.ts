@@ -5,8 +5,8 @@
 import type { StepJson } from "../artifact/manifest.ts";
 import { numericData } from "../core/tensor.ts";
 import { checkValues, noElements } from "../core/value-check.ts";
-import type { Run } from "./steps.ts";
 import type { Machine } from "./values.ts";
+import type { Run } from "./watch.ts";
 
 type CheckJson = Extract<StepJson, { readonly check: unknown }>;
 
@@ -25,12 +25,12 @@ export function guarded(steps: readonly StepJson[], run: Run, machine: Machine):
     buffers.write(index, { dtype: "int64", dims, data: new BigInt64Array(dims[0] ?? 1).fill(value) });
   };
   const checks = all.map((c) => check(c, machine));
-  return (observer) => {
+  return (watch) => {
     for (const { check: [low, high] } of all) { empty(low, noElements.low); empty(high, noElements.high); }
     try {
-      run(observer);
+      run(watch);
     } catch (e) {
-      if (e instanceof WebAssembly.RuntimeError) for (const c of checks) c(observer);
+      if (e instanceof WebAssembly.RuntimeError) for (const c of checks) c(watch);
       throw e;
     }
   };

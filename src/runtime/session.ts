@@ -3,7 +3,7 @@ import type { Artifact } from "../artifact/artifact.ts";
 import { formatDimJson, type DimJson } from "../core/dim-json.ts";
 import type { PortJson } from "../artifact/manifest.ts";
 import { isHeld, type Container } from "../core/container.ts";
-import { fail, nearestName } from "../core/diagnostic.ts";
+import { DiagnosticError, fail, nearestName } from "../core/diagnostic.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
 import { codeFor, instantiate, type Engine } from "../backends/wasm/load.ts";
@@ -74,6 +74,10 @@ export class Session {
 
   /** Instantiates the code, fills the weights and loads host operators. */
   static async create(artifact: Artifact, options: SessionOptions = {}): Promise<Session> {
+    return guarded(() => Session.#create(artifact, options));
+  }
+
+  static async #create(artifact: Artifact, options: SessionOptions): Promise<Session> {
     const { manifest } = artifact;
     const instance = await instantiate(codeFor(artifact, options.engine));
     const heap = new Heap(instance.memory, manifest.memory.fixedEnd);
@@ -93,7 +97,7 @@ export class Session {
    * sequence (an array), an optional (null where it holds nothing) or a map (a Map); then name their types: `run<{ y: Tensor[] }>`.
    */
   run<R extends Readonly<Record<string, RunValue>> = Record<string, Tensor>>(feeds: Feeds, options: RunOptions = {}): Promise<R> {
-    const result = this.#last.then(() => this.#execute(feeds, options) as R);
+    const result = this.#last.then(() => guarded(() => this.#execute(feeds, options) as R));
     this.#last = result.catch(() => undefined);
     return result;
   }
@@ -178,6 +182,19 @@ function isWeight({ artifact, buffers }: Machine, buffer: number): boolean {
 }
 /** Weights lie between the table and the arena. */
 const firstArenaByte = ({ table, slots, weightBytes }: Artifact["manifest"]["memory"]): number => table + align(4 * slots) + weightBytes;
+
+/**
+ * What an artifact's program does on its own behalf: an error in it that is no diagnostic means that the parts of the
+ * artifact, each well-formed, do not fit together (an address past the memory, an operator given another type). OF6008.
+ */
+async function guarded<T>(work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (e) {
+    if (e instanceof DiagnosticError || !(e instanceof Error)) throw e;
+    throw Object.assign(new DiagnosticError([{ code: "OF6008", message: `the artifact's program does not hold together: ${e.message}`, hint: "compile the model again; if that does not help, this is a bug in onnxfuse" }]), { cause: e });
+  }
+}
 
 /** Runs the steps; what WebAssembly refuses to compute (an integer divided by zero) is OF7015. */
 function runSteps(machine: Machine, { onStep, timeLimit }: RunOptions): void {

@@ -1,0 +1,91 @@
+/** Ways to be damaged that `npm run fuzz` found to be answered with a fault, each as a small model or artifact. */
+import { describe, expect, it } from "vitest";
+import { compile, DiagnosticError, type CompileOptions } from "../src/api/index.ts";
+import { readContainer, writeContainer } from "../src/artifact/container.ts";
+import type { Manifest } from "../src/artifact/manifest.ts";
+import { load, Tensor, type Feeds } from "../src/runtime/index.ts";
+import { float } from "./support/article-models.ts";
+import { modelBytes, type ModelSpec, type NodeSpec } from "./support/model-spec.ts";
+
+const x = { dtype: "float32", dims: ["N", 4] } as const;
+const model = (nodes: readonly NodeSpec[], more: Partial<ModelSpec> = {}): ModelSpec => ({ opset: 17, inputs: { x }, outputs: { y: undefined }, initializers: {}, nodes, ...more });
+
+async function refusal(run: () => unknown): Promise<DiagnosticError> {
+  try {
+    await run();
+  } catch (e) {
+    if (e instanceof DiagnosticError) return e;
+    throw e;
+  }
+  throw new Error("it was accepted");
+}
+const refusedModel = (spec: ModelSpec, options: CompileOptions = {}): Promise<DiagnosticError> => refusal(() => compile(modelBytes(spec), options));
+
+describe("models", () => {
+  it("that use outputs an operator does not have", async () => {
+    expect((await refusedModel(model([{ type: "Relu", name: "r", inputs: ["x"], outputs: ["y", "z", "w"] }]))).message).toMatch(/^OF3019: Relu has 1 outputs here, 3 are used \(node 'r'\)/);
+  });
+  it("whose names are longer than a page", async () => {
+    const long = "n".repeat(200_000), { message, diagnostics } = await refusedModel(model([{ type: "Add", name: long, inputs: ["x", long], outputs: ["y"] }]));
+    expect(message).toMatch(/^OF2022/);
+    expect(message.length).toBeLessThan(3000);
+    expect(diagnostics[0]?.message).toContain(long);
+  });
+  it("with thousands of faults", async () => {
+    const nodes = Array.from({ length: 2000 }, (_, i) => ({ type: `Foo${i}`, inputs: [i ? `v${i - 1}` : "x"], outputs: [i === 1999 ? "y" : `v${i}`] }));
+    const { message, diagnostics } = await refusedModel(model(nodes));
+    expect(diagnostics).toHaveLength(2000);
+    expect(message.split("\n").at(-1)).toBe("and 1900 more");
+  });
+});
+
+describe("runs", () => {
+  const forever = model([{ type: "Loop", inputs: ["", "", "x"], outputs: ["y"], attributes: { body: {
+    opset: 17, inputs: { i: { dtype: "int64", dims: [] }, going: { dtype: "bool", dims: [] }, carried: x }, outputs: { more: undefined, next: undefined }, initializers: {},
+    nodes: [{ type: "Add", inputs: ["carried", "x"], outputs: ["next"] }, { type: "ReduceSum", inputs: ["x"], outputs: ["s"], attributes: { keepdims: 0 } }, { type: "Equal", inputs: ["s", "s"], outputs: ["more"] }],
+  } } }]);
+  it("are given up when their time is over, and the session goes on", async () => {
+    const session = await load((await compile(modelBytes(forever))).artifact);
+    const feed = (value: number): Feeds => ({ x: new Tensor("float32", [value, 0, 0, 0], [1, 4]) });
+    expect((await refusal(() => session.run(feed(1), { timeLimit: 50 }))).message).toMatch(/^OF7017: the run took longer than its time limit/);
+    // NaN is not equal to itself: the loop ends after its first iteration.
+    expect((await session.run(feed(NaN), { timeLimit: 60_000 }))["y"]?.data[1]).toBe(0);
+    expect((await refusal(() => session.run(feed(NaN), { timeLimit: NaN }))).code).toBe("OF7003");
+  });
+});
+
+describe("artifacts with valid checksums", () => {
+  /** An artifact whose manifest was changed. */
+  const altered = async (change: (manifest: { -readonly [K in keyof Manifest]: Manifest[K] }) => void): Promise<Uint8Array> => {
+    const sections = readContainer((await compile(modelBytes(model([{ type: "Add", inputs: ["x", "c"], outputs: ["a"] }, { type: "NonZero", inputs: ["a"], outputs: ["y"] }], { initializers: { c: float([4], [1, 2, 3, 4]) } })))).artifact);
+    return writeContainer(sections.map((s) => {
+      if (s.kind !== "manifest") return s;
+      const manifest = JSON.parse(new TextDecoder().decode(s.bytes)) as Manifest;
+      change(manifest);
+      return { ...s, bytes: new TextEncoder().encode(JSON.stringify(manifest)) };
+    }));
+  };
+  const spoiled = (json: string): never => JSON.parse(json) as never;
+  it.each<readonly [string, Parameters<typeof altered>[0]]>([
+    ["names that are no text", (m) => { m.inputs = m.inputs.map((i) => ({ ...i, name: spoiled('{"slot":1}') })); }],
+    ["slots fewer than none", (m) => { m.memory = { ...m.memory, slots: -60 }; }],
+    ["slots past the table", (m) => { m.buffers = m.buffers.map((b) => ({ ...b, at: { slot: 1e9 } })); }],
+    ["sizes that are fractions", (m) => { m.memory = { ...m.memory, sizes: [0.5] }; }],
+    ["sizes by an unknown operation", (m) => { m.memory = { ...m.memory, sizes: [spoiled('["pow","N",2]')] }; }],
+    ["a port of another type than its buffer", (m) => { m.outputs = m.outputs.map((o) => ({ ...o, dtype: "int8" })); }],
+    ["weights longer than memory", (m) => { m.weights = m.weights.map((w) => ("input" in w.source ? w : { ...w, source: { ...w.source, dims: [2 ** 40] } })); }],
+  ])("%s", async (_, change) => {
+    const bytes = await altered(change);
+    expect((await refusal(() => load(bytes))).code).toBe("OF6004");
+  });
+  it("parts that are well-formed and do not fit together", async () => {
+    const bytes = await altered((m) => { m.buffers = m.buffers.map((b) => ({ ...b, at: 2 ** 32 - 8 })); });
+    const refused = await refusal(async () => (await load(bytes)).run({ x: new Tensor("float32", [1, 2, 3, 4], [1, 4]) }));
+    expect(refused.code).toBe("OF6008");
+    expect(refused.cause).toBeInstanceOf(RangeError);
+  });
+  it("the one that was not changed runs", async () => {
+    const session = await load(await altered(() => undefined));
+    expect((await session.run({ x: new Tensor("float32", [-1, 0, 0, 0], [1, 4]) }))["y"]?.dims).toEqual([2, 3]);
+  });
+});
