@@ -1,7 +1,7 @@
 import { defineConfig } from "tsdown";
 
 /** One package with subpath entries. Host operators stay separate files, each loaded when a program first needs it. */
-export default defineConfig({
+export default defineConfig([{
   entry: {
     "api/index": "src/api/index.ts",
     "api/attention": "src/api/attention.ts",
@@ -16,4 +16,14 @@ export default defineConfig({
   outExtensions: () => ({ js: ".js", dts: ".d.ts" }),
   external: [/^node:/, "commander", /^@bufbuild\/protobuf/],
   clean: true,
-});
+}, {
+  // The report page's script, with its layout library, for browsers.
+  entry: { "report/page": "src/report/page.ts" },
+  format: "iife",
+  platform: "browser",
+  target: "es2022",
+  minify: true,
+  outputOptions: { entryFileNames: "[name].js" },
+  noExternal: [/.*/],
+  clean: false,
+}]);

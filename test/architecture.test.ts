@@ -44,14 +44,15 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   runtime: ["core", "artifact", "evaluate"],
   verify: ["compiler", "runtime", "reference", "core", "onnx", "ops", "rules", "artifact"],
   api: ["core", "compiler", "verify", "runtime", "onnx", "rewrite"],
-  cli: ["core", "api", "runtime", "compiler", "verify", "artifact", "onnx", "ops", "rewrite"],
+  report: ["core", "graph", "rewrite", "compiler"],
+  cli: ["core", "api", "runtime", "compiler", "report", "verify", "artifact", "onnx", "ops", "rewrite"],
 };
 /** Files that may be imported from a folder whose rest may not be. */
 const doors: Readonly<Record<string, readonly string[]>> = { schedule: ["memory/pack.ts"], runtime: ["memory/place.ts", "memory/pack.ts", "backends/wasm/load.ts"] };
 /** A backend's loader is the runtime's side of it. */
 const ownFolders: Readonly<Record<string, readonly string[]>> = { "backends/wasm/load.ts": ["core", "artifact", "backends"], "backends/wasm/relax.ts": ["core"] };
 /** Packages that a folder may use; Node's own only where commands are. */
-const packages: Readonly<Record<string, RegExp>> = { cli: /^(node:|commander$)/, onnx: /^@bufbuild\/protobuf/, runtime: /^$/ };
+const packages: Readonly<Record<string, RegExp>> = { cli: /^(node:|commander$)/, onnx: /^@bufbuild\/protobuf/, runtime: /^$/, report: /^@dagrejs\/dagre$/ };
 const dynamicNodeImports: readonly string[] = ["runtime/load.ts"];
 
 const folderOf = (file: string): string => file.split("/")[0] ?? "";
