@@ -6,7 +6,6 @@ import { chromium, type Browser, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compileModel } from "../src/compiler/compile.ts";
 import { gatherer } from "../src/report/gather.ts";
-import type { PageData } from "../src/report/page-data.ts";
 import { repeatsOf } from "../src/report/repeats.ts";
 import { convBnRelu } from "./support/article-models.ts";
 import { commandLines } from "./support/command-line.ts";

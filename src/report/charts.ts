@@ -23,7 +23,7 @@ export function trafficChart({ steps, sizes }: PageData, onChoose: (step: number
 /** Blocks of the arena: address upwards, steps to the right. */
 export function memoryMap({ memory }: PageData): HTMLElement {
   const { blocks, arena, lowerBound, weights } = memory;
-  const section = html("section", { class: "chart", id: "memory" }, html("h2", {}, `Memory: arena ${bytesText(arena)}, at least ${bytesText(lowerBound)} needed; weights ${bytesText(weights)}`));
+  const section = html("section", { class: "chart", id: "memory" }, html("h2", {}, `Memory: ${blocks.length === 0 ? "" : `arena ${bytesText(arena)}, at least ${bytesText(lowerBound)} needed; `}weights ${bytesText(weights)}`));
   if (blocks.length === 0) {
     section.append(html("p", { class: "soft" }, "Addresses are chosen when the sizes are known: give them with --dim or --shape for a map."));
     return section;
