@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { caseIds } from "../test/support/cases.ts";
 import { geometricMean, type Interleaved, type Quartiles } from "./interleave.ts";
 
-interface Run extends Interleaved { readonly id: string; readonly bytes: number; readonly calls: number }
+interface Run extends Interleaved { readonly id: string; readonly bytes: number; readonly calls: number; readonly frozenCalls: number }
 interface Row { readonly id: string; readonly runs: readonly Run[]; readonly web: Quartiles; readonly unfused: Quartiles }
 
 const arguments_ = process.argv.slice(2);
@@ -35,7 +35,8 @@ function describe(row: Row): string {
   const last = row.runs.at(-1) as Run;
   const ms = (name: string): string => (last.times[name] as Quartiles).median.toFixed(3);
   const ratio = (q: Quartiles): string => `${q.median.toFixed(2)} (${q.q1.toFixed(2)}–${q.q3.toFixed(2)})`;
-  return `| ${row.id} | ${last.calls} | ${(last.bytes / 1024).toFixed(0)} | ${ms("fused")} | ${ms("pinned")} | ${ms("unfused")} | ${ms("web")} | ${ratio(row.unfused)} | ${ratio(row.web)} |`;
+  const frozen = last.frozenCalls === last.calls ? "" : ` (${last.frozenCalls} frozen)`;
+  return `| ${row.id} | ${last.calls}${frozen} | ${(last.bytes / 1024).toFixed(0)} | ${ms("fused")} | ${ms("pinned")} | ${ms("unfused")} | ${ms("web")} | ${ratio(row.unfused)} | ${ratio(row.web)} |`;
 }
 
 console.log("\n| model | calls | artifact KB | fused ms | pinned ms | unfused ms | onnxruntime-web ms | fused vs unfused | vs onnxruntime-web |\n|---|---|---|---|---|---|---|---|---|");
@@ -45,6 +46,6 @@ if (rows.length) {
   console.log(`\ngeometric mean of ${rows.length} models: ${summary.unfused.toFixed(2)} over unfused, ${summary.web.toFixed(2)} over onnxruntime-web`);
   mkdirSync("bench", { recursive: true });
   const machine = { cpu: cpus()[0]?.model ?? "unknown", cores: cpus().length, node: process.version, date: new Date().toISOString().slice(0, 10) };
-  writeFileSync(join("bench", "results.json"), `${JSON.stringify({ machine, summary, models: rows.map(({ id, runs, web, unfused }) => ({ id, calls: runs[0]?.calls, bytes: runs[0]?.bytes, times: runs.map((r) => r.times), worst: { web, unfused } })) }, null, 1)}\n`);
+  writeFileSync(join("bench", "results.json"), `${JSON.stringify({ machine, summary, models: rows.map(({ id, runs, web, unfused }) => ({ id, calls: runs[0]?.calls, frozenCalls: runs[0]?.frozenCalls, bytes: runs[0]?.bytes, times: runs.map((r) => r.times), worst: { web, unfused } })) }, null, 1)}\n`);
 }
 if (rows.length < ids.length) process.exitCode = 1;

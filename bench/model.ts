@@ -32,6 +32,7 @@ const contestants: Contestant[] = [fused];
 if (only !== "web") contestants.push(await ours("unfused", { enableFusion: false }));
 if (only === "all") contestants.push(await ours("pinned", { inputShapes: Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, t.dims])) }));
 if (only !== "unfused") contestants.push(await peer());
+const frozenCalls = (await compile(model, { freezeInitializers: true })).report.nodes.compiled;
 const result = await interleave(contestants, { rounds: Number(rounds), warmUp: only === "all" ? 1500 : 700 });
-console.log(JSON.stringify({ id, bytes: fused.bytes, calls: fused.calls, ...result }));
+console.log(JSON.stringify({ id, bytes: fused.bytes, calls: fused.calls, frozenCalls, ...result }));
 process.exit(0);
