@@ -59,7 +59,7 @@ describe.skipIf(!executable)("Chromium", () => {
 
   test("shows both graphs, details of what is clicked, traffic and memory, without network", async () => {
     write("m.onnx", convBnRelu("conv1d").spec);
-    expect(await run("report m.onnx --output page.html")).toMatchObject({ code: 0, error: "" });
+    expect(await run("report m.onnx --output page.html --time")).toMatchObject({ code: 0, error: "" });
     const { page, problems } = await opened("page.html");
     const [before, after] = [page.locator(".pane").nth(0), page.locator(".pane").nth(1)];
     expect(await before.locator(".node").count()).toBe(3);
@@ -71,6 +71,7 @@ describe.skipIf(!executable)("Chromium", () => {
     for (const part of ["ConvBNReLU", "fold-batch-norm-into-conv fired", "moved before", "float32"]) expect(text).toContain(part);
     expect(await before.locator(".node.chosen").count()).toBe(3);
     expect(await page.locator("#traffic .row").count()).toBe(1);
+    expect(await page.locator("#time .row").innerText()).toMatch(/ConvBNReLU\s+\d+\.\d+ → \d+\.\d+ ms/);
     expect(problems).toEqual([]);
   });
 

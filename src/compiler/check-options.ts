@@ -12,7 +12,7 @@ const recordOf = (wanted: string, isRight: (value: unknown) => boolean): Check =
 
 const checks: Readonly<Record<keyof OptimiseOptions | "verify" | "verifyBudget", Check>> = {
   target: ["'wasm'", (v) => v === "wasm"],
-  enableFusion: boolean, freezeInitializers: boolean, reuseMemory: boolean, winograd: boolean, strip: boolean, verify: boolean,
+  enableFusion: boolean, freezeInitializers: boolean, reuseMemory: boolean, winograd: boolean, separateSteps: boolean, strip: boolean, verify: boolean,
   allowApproximate: ["true, false or a list of rules", (v) => typeof v === "boolean" || (Array.isArray(v) && v.every((name) => typeof name === "string"))],
   precisionMode: ["'must_keep_origin_dtype'", (v) => v === "must_keep_origin_dtype"],
   verifyBudget: count, fuel: count, socVersion: text,

@@ -52,7 +52,7 @@ interface Prepared extends ReadModel {
 export function compileModel(source: ModelSource, options: CompileOptions = {}): Compiled {
   const fused = fuseModel(source, options, true);
   const { graph: model, regions } = fused;
-  const { program, plan, code, relaxation, attention } = build(model.graph, regions, { reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true, ...observed(options) });
+  const { program, plan, code, relaxation, attention } = build(model.graph, regions, { reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true, separateSteps: options.separateSteps ?? false, ...observed(options) });
   const bytes = source instanceof Uint8Array ? source : source.model;
   const hosts = [...allSteps(program.steps)].filter((s) => s.kind === "host");
   const compiled = countSteps(program);
@@ -68,7 +68,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     warnings: [...model.info.warnings, ...fused.warnings],
   };
   const info = { tool: `onnxfuse ${version}`, options: normalOptions(options), model: model.info.name, metadata: model.info.metadata, modelChecksum: checksum(bytes), ...checksOf(model) };
-  const packaging = { ...(options.strip ? {} : { report }), ...(options.externalWeights ? { externalWeights: options.externalWeights } : {}) };
+  const packaging = { separateSteps: options.separateSteps ?? false, ...(options.strip ? {} : { report }), ...(options.externalWeights ? { externalWeights: options.externalWeights } : {}) };
   return { ...packageProgram(program, plan, { code: code.code, relaxation }, info, packaging), report, typeOf };
 }
 

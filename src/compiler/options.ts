@@ -27,6 +27,8 @@ export interface CompileOptions {
   readonly reuseMemory?: boolean;
   /** Lets large 3x3 convolutions be computed by F(4x4,3x3), whose rounding errors are about ten times the direct form's. Default true. */
   readonly winograd?: boolean;
+  /** Lets the runtime see every kernel call on its own, so that `onStep` times each. Default false: calls in a row are one. */
+  readonly separateSteps?: boolean;
   /** Keeps weights in files beside the artifact: one for `each`, or all `combined`. Default: inside. */
   readonly externalWeights?: "each" | "combined";
   /** Leaves the fusion report out of the artifact. Default false. */
@@ -68,6 +70,7 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (options.outputTypes) out["outputTypes"] = typeof options.outputTypes === "string" ? options.outputTypes : sorted(options.outputTypes);
   if (options.precisionMode) out["precisionMode"] = options.precisionMode;
   if (options.reuseMemory === false) out["reuseMemory"] = false;
+  if (options.separateSteps) out["separateSteps"] = true;
   if (options.skip?.length) out["skip"] = options.skip;
   if (options.socVersion !== undefined) out["socVersion"] = options.socVersion;
   if (options.strip) out["strip"] = true;

@@ -28,6 +28,8 @@ export interface PackageOptions {
   readonly report?: unknown;
   /** Weights in files beside the artifact: one for `each` tensor, or all `combined`. */
   readonly externalWeights?: "each" | "combined";
+  /** As the code was emitted. */
+  readonly separateSteps?: boolean;
 }
 export interface Packaged {
   readonly artifact: Uint8Array;
@@ -42,7 +44,7 @@ export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<Ar
   const inputs = program.inputs.map((i): InputJson => ({ ...portOf(i.name, i.buffer, buffers), ...(i.default ? { default: section.add(i.default) } : {}) }));
   const outputs = program.outputs.map((o) => portOf(o.name, o.buffer, buffers));
   const weights = weightsOf(program, plan, section);
-  const steps = segment(program.steps).steps.map((s) => stepOf(s, buffers, section));
+  const steps = segment(program.steps, options.separateSteps).steps.map((s) => stepOf(s, buffers, section));
   const held = heldConstants(program, buffers, section);
   const manifest: Omit<Manifest, "code"> = { ...info, inputs, outputs, memory: memoryOf(plan), buffers: buffers.list, steps, weights, ...(held.length ? { held } : {}) };
   const report = options.report === undefined ? {} : { report: options.report };

@@ -30,11 +30,13 @@ export interface BuildOptions {
   readonly reuse?: boolean;
   /** 3x3 convolutions may be computed by F(4x4,3x3). */
   readonly winograd?: boolean;
+  /** Every kernel call is a function of its own for the runtime, so that each can be timed. */
+  readonly separateSteps?: boolean;
   readonly onStage?: StageObserver;
 }
 
 /** Graph and regions → program → plan → code. */
-export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true, onStage = () => undefined }: BuildOptions = {}): Built {
+export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true, separateSteps = false, onStage = () => undefined }: BuildOptions = {}): Built {
   const lowered = lowerProgram(graph, regions);
   onStage({ name: "lowered", program: lowered });
   const attention = [...allSteps(lowered.steps)].flatMap((s) => (s.kind === "call" && s.kernel.structure?.kind === "attention" ? [s.origin.nodes] : []));
@@ -48,7 +50,7 @@ export function build(graph: Graph, regions: readonly Region[], { reuse = true, 
   onStage({ name: "legal", program });
   const plan = planMemory(program, { dims: programDims(program), reuse });
   onStage({ name: "planned", plan });
-  const code = emitModule(program, plan, { relaxedSimd: false }), relaxed = emitModule(program, plan, { relaxedSimd: true });
+  const code = emitModule(program, plan, { relaxedSimd: false, separateSteps }), relaxed = emitModule(program, plan, { relaxedSimd: true, separateSteps });
   onStage({ name: "emitted", code });
   return { program, plan, code, relaxation: relaxationOf(code.code, relaxed.code), attention };
 }

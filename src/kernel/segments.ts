@@ -25,15 +25,15 @@ export interface Segmentation {
   readonly segments: readonly (readonly CallStep[])[];
 }
 
-/** Groups the calls of a program's steps. */
-export function segment(steps: readonly Step[]): Segmentation {
+/** Groups the calls of a program's steps; with `apart`, every call is a segment of its own. */
+export function segment(steps: readonly Step[], apart = false): Segmentation {
   const segments: CallStep[][] = [];
   const walk = (list: readonly Step[]): SegmentedStep[] => {
     const out: SegmentedStep[] = [];
     let open: CallStep[] | undefined;
     for (const step of list) {
       if (step.kind === "call") {
-        if (!open) {
+        if (!open || apart) {
           open = [];
           out.push({ kind: "segment", index: segments.length, calls: open });
           segments.push(open);

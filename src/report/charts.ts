@@ -20,6 +20,23 @@ export function trafficChart({ steps, sizes }: PageData, onChoose: (step: number
     }));
 }
 
+/** Kernels by what they took before, most first; undefined where nothing was timed. */
+export function timeChart({ steps }: PageData, onChoose: (step: number) => void): HTMLElement | undefined {
+  const rows = steps.flatMap((s, step) => (s.time ? [{ step, kind: s.kind, ...s.time }] : [])).sort((a, b) => b.before - a.before);
+  if (rows.length === 0) return undefined;
+  const most = Math.max(...rows.flatMap((r) => [r.before, r.after])), text = (key: "before" | "after"): string => rows.reduce((n, r) => n + r[key], 0).toFixed(3);
+  const share = (n: number): string => `width:${((100 * n) / most).toFixed(2)}%`;
+  return html("section", { class: "chart", id: "time" },
+    html("h2", {}, `Time of kernels: ${text("before")} ms before fusion, ${text("after")} ms after`),
+    html("p", { class: "soft" }, "The least of five runs on random inputs, each kernel called on its own; grey before, coloured after."),
+    ...rows.map((r) => {
+      const row = html("div", { class: "row" }, html("span", {}, r.kind), html("div", {}, html("i", { style: share(r.before) }), html("i", { style: `${share(r.after)};background:${colourOf(r.step)}` })),
+        html("span", { class: "soft" }, `${r.before.toFixed(3)} → ${r.after.toFixed(3)} ms`));
+      row.addEventListener("click", () => { onChoose(r.step); });
+      return row;
+    }));
+}
+
 /** Blocks of the arena: address upwards, steps to the right. */
 export function memoryMap({ memory }: PageData): HTMLElement {
   const { blocks, arena, lowerBound, weights } = memory;

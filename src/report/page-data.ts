@@ -31,6 +31,8 @@ export interface PageStep {
   /** Original nodes in it. */
   readonly nodes: readonly string[];
   readonly traffic?: PageTraffic;
+  /** Milliseconds, and those of the kernels of its nodes one by one; where it was timed. */
+  readonly time?: { readonly before: number; readonly after: number };
 }
 export interface PageMemoryBlock { readonly name: string; readonly bytes: number; readonly first: number; readonly last: number; readonly at: number }
 

@@ -1,5 +1,5 @@
 /** The report page's script: both graphs side by side, details, search, charts. Needs nothing but the page it is in. */
-import { memoryMap, trafficChart } from "./charts.ts";
+import { memoryMap, timeChart, trafficChart } from "./charts.ts";
 import { details } from "./details.ts";
 import { html } from "./elements.ts";
 import { graphView } from "./graph-view.ts";
@@ -30,10 +30,15 @@ function show(data: PageData): void {
   });
   side.replaceChildren(...details(data, { nodes: [], origins: [] }));
   const refused = data.sites.filter((s) => s.outcome === "refused").length;
+  const chooseStep = (step: number): void => {
+    choose(data.after.nodes.filter((n) => n.step === step), true);
+    after.show(data.after.nodes.flatMap((n, i) => (n.step === step ? [i] : [])), "found");
+  };
+  const time = timeChart(data, chooseStep);
   document.body.append(
     html("header", {}, html("h1", {}, data.model), html("span", { class: "soft" }, `${data.original} nodes → ${data.compiled} steps, ${data.sites.length - refused} sites fused, ${refused} refused`), search, found),
     html("main", {}, before.element, after.element, side),
-    html("div", { class: "charts" }, trafficChart(data, (step) => { choose(data.after.nodes.filter((n) => n.step === step), true); after.show(data.after.nodes.flatMap((n, i) => (n.step === step ? [i] : [])), "found"); }), memoryMap(data)),
+    html("div", { class: "charts" }, trafficChart(data, chooseStep), memoryMap(data), ...(time ? [time] : [])),
   );
 }
 

@@ -39,7 +39,7 @@ const pageBytes = 65536;
 export function emitModule(program: Program, plan: MemoryPlan, options: EmitOptions): WasmCode {
   const set = instructionSet();
   const shared = new SharedKernels(options);
-  const { segments } = segment(program.steps);
+  const { segments } = segment(program.steps, options.separateSteps);
   const calls = segments.map((steps) => steps.map((step) => ({ step, target: shared.find(step.kernel) })));
   const runs = calls.map((list, index) => {
     const f = new FunctionBuilder(`run_${index}`, { params: [], results: [] }, set);

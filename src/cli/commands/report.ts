@@ -2,16 +2,20 @@
 import { compile } from "../../api/index.ts";
 import { gatherer } from "../../report/gather.ts";
 import { pageHtml } from "../../report/html.ts";
+import type { PageData } from "../../report/page-data.ts";
 import { compileOptionsOf } from "../compile-options.ts";
 import { parseDims } from "../dims.ts";
 import { readModelFile, writeFile } from "../files.ts";
+import { feedOptions, feedsFor } from "../feeds.ts";
+import { loadBeside } from "../open.ts";
 import { pageScript } from "../page-script.ts";
+import { profile } from "../profile.ts";
 import { formatBytes } from "../table.ts";
-import { jsonOption, modelOptions, type Command } from "./command.ts";
+import { jsonOption, modelOptions, type Command, type CommandLine } from "./command.ts";
 
 export const report: Command = {
   name: "report", operands: "<model.onnx>", doc: "write what fused and what did not as one HTML page",
-  options: [{ flags: "output <file>", doc: "where to write (default: beside the model, .html)" }, ...modelOptions, jsonOption],
+  options: [{ flags: "output <file>", doc: "where to write (default: beside the model, .html)" }, { flags: "time", doc: "time each kernel, fused and unfused; sizes not given are 1" }, ...feedOptions, ...modelOptions, jsonOption],
   async run(line, console) {
     const [model = ""] = line.operands;
     const script = pageScript(), page = gatherer();
@@ -19,9 +23,27 @@ export const report: Command = {
     const compiled = await compile(readModelFile(model), { ...compileOptionsOf(line), onStage: page.onStage });
     console.progress?.();
     const output = line.value("output") ?? `${model.replace(/\.onnx$/, "")}.html`;
-    const data = page.data(compiled.report, parseDims(line.values("dim"))), text = pageHtml(data, script);
+    const plain = page.data(compiled.report, parseDims(line.values("dim")));
+    const data = line.has("time") ? await timed(plain, model, line) : plain, text = pageHtml(data, script);
     writeFile(output, text);
     console.out(line.has("json") ? JSON.stringify({ output, bytes: text.length }) : `${output}: ${formatBytes(text.length)}`);
     return 0;
   },
 };
+
+/** The data with the time of each step, and of its nodes in the program without fusion. */
+async function timed(data: PageData, model: string, line: CommandLine): Promise<PageData> {
+  const source = readModelFile(model), options = { ...compileOptionsOf(line), separateSteps: true, strip: true };
+  const unfused = gatherer();
+  const fused = await loadBeside((await compile(source, options)).artifact, model);
+  const { artifact, report: single } = await compile(source, { ...options, enableFusion: false, onStage: unfused.onStage });
+  const plain = await loadBeside(artifact, model), { steps } = unfused.data(single, {});
+  const after = await profile(fused, feedsFor(fused, line), data.steps), before = await profile(plain, feedsFor(plain, line), steps);
+  const stepOf = new Map(data.steps.flatMap((s, i) => s.nodes.map((n): [string, number] => [n, i])));
+  const sums = new Map<number, number>();
+  for (const [i, ms] of before) {
+    const step = steps[i]?.nodes.map((n) => stepOf.get(n)).find((s) => s !== undefined);
+    if (step !== undefined) sums.set(step, (sums.get(step) ?? 0) + ms);
+  }
+  return { ...data, steps: data.steps.map((s, i) => { const ms = after.get(i); return ms === undefined ? s : { ...s, time: { before: sums.get(i) ?? 0, after: ms } }; }) };
+}
