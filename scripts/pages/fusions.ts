@@ -2,8 +2,11 @@
 import type { Rule } from "../../src/rewrite/rule.ts";
 import { stages } from "../../src/rewrite/rule.ts";
 import { attention } from "./catalogue-attention.ts";
+import { contractions, epilogues } from "./catalogue-contractions.ts";
+import { elements } from "./catalogue-elements.ts";
 import { movement } from "./catalogue-movement.ts";
 import { normalisation } from "./catalogue-normalisation.ts";
+import { grouping, wholeGraph } from "./catalogue-whole-graph.ts";
 import { cataloguePage } from "./catalogue.ts";
 import type { CodedCall } from "./calls.ts";
 
@@ -30,7 +33,7 @@ export function fusionsPage(rules: readonly Rule[], refusals: readonly CodedCall
     }
   }
   lines.push("", "## Regions", "", "A region is named by the original operators in it: `ConvBNReLU`, `MatMulAddRelu`, `FlashAttention`, `LayerNormalization`, `FusedElementwise`.");
-  lines.push(...cataloguePage([normalisation, attention, movement]));
+  lines.push(...cataloguePage([contractions, epilogues, elements, normalisation, attention, movement, wholeGraph, grouping]));
   lines.push("", "## Refusals", "", "Every reason for which a rule or a region may be refused; `…` stands for names and values.", "", "| code | reason | remedy |", "|---|---|---|");
   lines.push(...refusals.map((r) => `| \`${r.code}\` | ${cell(r.message)} | ${cell(r.hint)} |`));
   return `${lines.join("\n")}\n`;

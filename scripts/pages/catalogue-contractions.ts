@@ -1,0 +1,45 @@
+/** The catalogue's families: convolution and matrix products. */
+import { row, type CatalogueSection } from "./catalogue.ts";
+
+export const contractions: CatalogueSection = {
+  title: "Weights and biases of convolutions and products",
+  rows: [
+    row("normalisation after a convolution or product, into its weights", "rule", "where its conditions hold", "fold-batch-norm-into-conv", "fold-batch-norm-into-conv-transpose", "fold-batch-norm-into-gemm", "fold-batch-norm-into-matmul"),
+    row("normalisation before a convolution", "rule", "where its conditions hold", "fold-batch-norm-into-following-conv"),
+    row("normalisation before a transposed convolution, or before Gemm", "rule", "not into the weights: how many taps reach an element of a transposed convolution depends on its place; before Gemm the multiplication joins the producer's kernel", "decompose-batch-norm"),
+    row("normalisation that stands alone, as one multiplication and addition", "rule", "where its conditions hold", "decompose-batch-norm"),
+    row("factors after a convolution or product", "rule", "where its conditions hold", "fold-mul-into-conv", "fold-mul-into-conv-transpose", "fold-mul-into-gemm", "fold-mul-into-matmul"),
+    row("sums after a convolution or product, as its bias", "rule", "the epilogue for MatMul of any rank", "fold-add-into-conv", "fold-add-into-conv-transpose", "fold-add-into-gemm"),
+    row("factors and shifts before a convolution", "rule", "where its conditions hold", "fold-mul-into-following-conv", "fold-add-into-following-conv"),
+    row("padding into the window that reads it", "rule", "where its conditions hold", "pad-into-conv", "pad-into-average-pool", "pad-into-max-pool"),
+    row("automatic padding as numbers", "kernel", "the convolution's kernel, which computes it from the sizes, symbolic ones too"),
+    row("two products in a row as one", "rule", "where approximations are allowed: an infinite input may differ", "merge-following-products"),
+    row("two convolutions in a row, one of them 1x1, as one", "rule", "where approximations are allowed: an infinite input may differ", "merge-following-convs"),
+    row("added branches of 3x3, 1x1 and the input itself as one convolution", "rule", "where approximations are allowed: an infinite input may differ", "merge-parallel-convs"),
+    row("products of one input side by side: query, key and value; gate and up", "rule", "where its conditions hold", "merge-sibling-products"),
+    row("convolutions of one input side by side", "rule", "where its conditions hold", "merge-sibling-convolutions"),
+    row("groups of convolutions on the parts of a Split as one grouped convolution", "missing", "the parts are views and their concatenation is a placement: neither is copied"),
+    row("low-rank adapters added to the matrix", "missing", "where adapters are inputs they must stay; constant ones can be merged when exporting"),
+    row("several constant factors and sums in a row as one", "partition", "one kernel does them in one loop; not as one constant: the order of roundings would change, and a product of factors may overflow"),
+    row("constant weights transposed when compiling", "simplified", "constant folding"),
+  ],
+};
+
+export const epilogues: CatalogueSection = {
+  title: "What joins the kernel of a convolution or product",
+  rows: [
+    row("activations, of every kind, and anything element by element", "partition", "the epilogue: computed while the sums are in registers"),
+    row("residual sums, with broadcasting", "partition", "the epilogue; not where the residual is computed from the result itself (`residual-cycle`)"),
+    row("transposed operands and results", "layout", "views: the kernel reads and writes by strides"),
+    row("scales before or after a product", "partition", "the epilogue for those after; not moved across the product: what was finite could overflow"),
+    row("reshapes around a product", "layout", "views"),
+    row("Einsum", "kernel", "a kernel of its own over its labels"),
+    row("pooling in the kernel of the convolution before it", "missing", "overlapping windows would compute the convolution several times"),
+    row("depthwise and 1x1 convolution in one kernel", "missing", "what lies between them would be kept in a tile of its own, or computed again for every block of channels"),
+    row("rows chosen after a product, chosen before it instead", "missing", "left to the exporter: the whole product is often read elsewhere"),
+    row("1x1 convolutions as products; Winograd for 3x3; depthwise loops", "kernel", "the kernel's structure, chosen for each layer; Winograd after a check of the layer's error"),
+    row("layouts with channels last", "layout", "the layout of the program, with one conversion at an end where it is needed"),
+    row("factoring and distributing products over sums", "none", "the order of roundings would change, and sums may overflow"),
+    row("dilation spelled as space to batch", "none", "ONNX has no such operator"),
+  ],
+};
