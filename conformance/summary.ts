@@ -10,6 +10,8 @@ export interface Results {
   readonly plain: Count;
   /** By `domain:type`. */
   readonly operators: Readonly<Record<string, Count>>;
+  /** By `domain:type`, the element types that an operator's first input takes. */
+  readonly elementTypes: Readonly<Record<string, readonly string[]>>;
   /** Cases that do not pass: one reason where all ways have the same, or the reasons of those that fail. */
   readonly notPassed: Readonly<Record<string, string | Readonly<Partial<Record<Way, string>>>>>;
 }
@@ -19,12 +21,13 @@ function countOf(outcomes: readonly Outcome[]): Count {
   return { cases: outcomes.length, reference: passed("reference"), unfused: passed("unfused"), fused: passed("fused") };
 }
 
-export function summarise(runs: readonly { readonly info: CaseInfo; readonly outcome: Outcome }[]): Results {
+export function summarise(runs: readonly { readonly info: CaseInfo; readonly outcome: Outcome }[], elementTypes: Results["elementTypes"] = {}): Results {
   const tested = [...new Set(runs.map((r) => r.info.operator))].sort();
   return {
     total: countOf(runs.map((r) => r.outcome)),
     plain: countOf(runs.filter((r) => r.info.plain).map((r) => r.outcome)),
     operators: Object.fromEntries(tested.map((operator) => [operator, countOf(runs.filter((r) => r.info.operator === operator).map((r) => r.outcome))])),
+    elementTypes,
     notPassed: Object.fromEntries(runs.filter(({ outcome }) => ways.some((w) => outcome[w] !== undefined)).map(({ info, outcome }) => [info.name, reasonsOf(outcome)])),
   };
 }

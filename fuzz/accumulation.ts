@@ -10,7 +10,7 @@ const positive = (draw: Draw, dtype: DType, shape: readonly number[]) => within(
 
 const reduction = (type: string, types: readonly DType[], tolerance = close): Generator => (draw) => {
   const shape = fullDims(draw, 0, 5), given = draw.once(4) ? undefined : shape.map((_, i) => i).filter(() => draw.once(2)), dtype = draw.pick(types);
-  const x = type.startsWith("ReduceLog") ? positive(draw, dtype, shape) : tensor(draw, dtype, shape, type === "ReduceProd" || type === "ReduceMean" ? "tame" : steadyMode(draw));
+  const x = type.startsWith("ReduceLog") ? positive(draw, dtype, shape) : type === "ReduceProd" ? within(draw, dtype, shape, -1, 2) : tensor(draw, dtype, shape, type === "ReduceMean" ? "tame" : steadyMode(draw));
   return {
     type, opset: 18, inputs: [x, ...(given ? [ints(...given.map((a) => (draw.once(2) ? a - shape.length : a)))] : [])], outputs: 1, tolerance,
     attributes: { keepdims: draw.int(2), ...(draw.once(4) ? { noop_with_empty_axes: 1 } : {}) }, ...(given && (!given.length || draw.once(2)) ? { constants: [1] } : {}),

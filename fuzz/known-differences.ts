@@ -60,6 +60,12 @@ export const knownDifferences: readonly KnownDifference[] = [
     },
   },
   {
+    operators: ["Mod"],
+    onnxruntime: "takes 64-bit integers through float64 where fmod is 1",
+    standard: "the remainder of integers is exact",
+    when: (c) => c.attributes?.["fmod"] === 1 && (c.inputs[0]?.dtype === "int64" || c.inputs[0]?.dtype === "uint64"),
+  },
+  {
     operators: ["Sign"],
     onnxruntime: "gives 0 for NaN of float16",
     standard: "NaN has no sign; numpy's sign, by which the reference computes, passes it on, as onnxruntime does for float32",
@@ -76,6 +82,18 @@ export const knownDifferences: readonly KnownDifference[] = [
     onnxruntime: "computes float64 with constants or sums of float32",
     standard: "the result has the precision of its type",
     when: (c) => c.inputs[0]?.dtype === "float64",
+  },
+  {
+    operators: ["LinearRegressor", "LinearClassifier"],
+    onnxruntime: "leaves a single score as it is where post_transform is LOGISTIC or SOFTMAX",
+    standard: "the transform applies to the scores, however many there are",
+    when: (c) => c.attributes?.["post_transform"] !== "NONE",
+  },
+  {
+    operators: ["TreeEnsembleRegressor"],
+    onnxruntime: "does not add the base value of a target for which no leaf has voted",
+    standard: "base values are added to the final prediction of every target",
+    when: (c) => c.attributes?.["base_values"] !== undefined,
   },
 ];
 

@@ -21,6 +21,18 @@ function passed(count: Count | undefined): string {
   return `${reference}, ${unfused}, ${fused} of ${cases}`;
 }
 
+const groups: readonly (readonly [string, readonly string[]])[] = [
+  ["floats", ["float32", "float64", "float16", "bfloat16"]],
+  ["integers", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]],
+  ["small types", ["float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0", "float4e2m1", "int4", "uint4", "int2", "uint2"]],
+];
+/** Types by group where a group is whole, by name otherwise. */
+function typeList(types: readonly string[] | undefined): string {
+  if (!types) return "";
+  const whole = groups.filter(([, members]) => members.every((m) => types.includes(m)));
+  return [...whole.map(([name]) => name), ...types.filter((t) => !whole.some(([, members]) => members.includes(t)))].join(", ");
+}
+
 const percent = (part: number, all: number): string => `${part} (${((100 * part) / all).toFixed(1)} %)`;
 const totalRow = (title: string, c: Count): string => `| ${title} | ${c.cases} | ${percent(c.reference, c.cases)} | ${percent(c.unfused, c.cases)} | ${percent(c.fused, c.cases)} |`;
 
@@ -46,15 +58,15 @@ export function operatorsPage(operators: readonly OpDef[], results: Results): st
     "",
     "## Table",
     "",
-    "*Cases* counts the node tests that pass: one number where all do each way, otherwise how many of how many (by the reference interpreter, unfused and fused where these differ).",
+    "*Cases* counts the node tests that pass: one number where all do each way, otherwise how many of how many (by the reference interpreter, unfused and fused where these differ). *Element types* are those of the first input with which a node test of the operator also gives, compiled, what the reference interpreter gives: *floats* are float16 to float64 and bfloat16, *integers* those of 8 to 64 bits, *small types* the floats and integers of 8 bits and fewer that are stored only. *Kernels of its parts*: the operator is compiled as the operators that say it.",
     "",
-    "| operator | domain | form since opset | inputs | attributes | runs as | fuses as | cases |",
-    "|---|---|---|---|---|---|---|---|",
+    "| operator | domain | form since opset | inputs | attributes | element types | runs as | fuses as | cases |",
+    "|---|---|---|---|---|---|---|---|---|",
   ];
   for (const op of sorted) {
     const inputs = Object.entries(op.inputs).map(([n, k]) => (k === "required" ? n : k === "optional" ? `${n}?` : `${n}…`)).join(", ");
     const count = countOf(op);
-    lines.push(`| ${op.type} | ${domainName(op.domain)} | ${op.since} | ${inputs} | ${Object.keys(op.attributes).join(", ")} | ${execution(op, count)} | ${op.fusionKind} | ${passed(count)} |`);
+    lines.push(`| ${op.type} | ${domainName(op.domain)} | ${op.since} | ${inputs} | ${Object.keys(op.attributes).join(", ")} | ${typeList(results.elementTypes[`${op.domain}:${op.type}`])} | ${execution(op, count)} | ${op.fusionKind} | ${passed(count)} |`);
   }
   lines.push("", "## Refused by name", "", "| operator | domain | why | instead |", "|---|---|---|---|");
   for (const [name, { reason, hint }] of Object.entries(refusedOperators)) {
