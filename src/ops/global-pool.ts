@@ -1,11 +1,13 @@
 /** Pooling over whole planes: GlobalAveragePool, GlobalMaxPool, GlobalLpPool. */
 import { dimProduct, type Dim } from "../core/dim.ts";
 import { defineOp, int, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
+import { checkType } from "./element-wise.ts";
 import { binary, cast, constant, dimExpr, div, mul, reduce, sqrt, unary, type Expr, type ReduceOp } from "../kernel/expr.ts";
 import { GlobalAveragePool as evaluateAverage, GlobalLpPool as evaluateLp, GlobalMaxPool as evaluateMax } from "../evaluate/pool.ts";
 import { operand } from "./window.ts";
 
 function inferGlobal(x: TypeInfo, context: InferContext): readonly TypeInfo[] {
+  checkType(context, x, "X", "float");
   if (x.shape.length < 3) context.fail("OF3010", `needs rank 3 or more, got ${x.shape.length}`);
   return [{ dtype: x.dtype, shape: x.shape.map((d, i): Dim => (i < 2 ? d : 1)) }];
 }

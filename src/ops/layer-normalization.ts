@@ -99,6 +99,7 @@ export const RMSNormalization = defineOp({
   attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
   fusionKind: "reduction",
   infer({ X, scale }, { axis }, context) {
+    checkType(context, X, "X", "float");
     axisWithin(axis, X.shape.length, context);
     checkBroadcast(X, scale, "scale", context);
     return [{ dtype: X.dtype, shape: X.shape }];

@@ -1,6 +1,7 @@
 /** Normalisation within an instance: InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization. */
 import { dimExactDiv, formatDim, type Dim } from "../core/dim.ts";
 import { defineOp, float, int, ints, required, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
+import { checkType } from "./element-wise.ts";
 import { add, and, binary, cast, constant, dimExpr, div, eq, ge, i32, lt, mul, reduce, select, sqrt, sub, unary, type Expr } from "../kernel/expr.ts";
 import {
   GroupNormalization as evaluateGroup, InstanceNormalization as evaluateInstance, LRN as evaluateLrn,
@@ -31,6 +32,7 @@ export const InstanceNormalization = defineOp({
   attributes: { epsilon: float(1e-5) },
   fusionKind: "reduction",
   infer({ input, scale, B }, _, context) {
+    checkType(context, input, "input", "float");
     checkChannels(scale, input.shape[1] ?? 1, "scale", context);
     checkChannels(B, input.shape[1] ?? 1, "B", context);
     return same(input);
@@ -65,6 +67,7 @@ export const GroupNormalization = defineOp({
   attributes: { epsilon: float(1e-5), num_groups: required("int"), stash_type: int(1), per_group: int(0) },
   fusionKind: "reduction",
   infer({ X, scale, bias }, { num_groups, per_group }, context) {
+    checkType(context, X, "X", "float");
     const channels = X.shape[1] ?? 1;
     if (num_groups < 1 || dimExactDiv(channels, num_groups) === undefined) context.fail("OF3012", `${formatDim(channels)} channels do not divide into ${num_groups} groups`);
     checkChannels(scale, per_group ? num_groups : channels, "scale", context);
@@ -93,6 +96,7 @@ export const LpNormalization = defineOp({
   attributes: { axis: int(-1), p: int(2) },
   fusionKind: "reduction",
   infer({ input }, { axis, p }, context) {
+    checkType(context, input, "input", "float");
     axisWithin(axis, input.shape.length, context);
     if (p !== 1 && p !== 2) context.fail("OF3012", `p must be 1 or 2, got ${p}`);
     return same(input);
@@ -119,7 +123,10 @@ export const LRN = defineOp({
   inputs: { X: "required" },
   attributes: { alpha: float(1e-4), beta: float(0.75), bias: float(1), size: required("int") },
   fusionKind: "reduction",
-  infer: ({ X }) => same(X),
+  infer: ({ X }, _, context) => {
+    checkType(context, X, "X", "float");
+    return same(X);
+  },
   evaluate: evaluateLrn,
   lower: ({ X }, { alpha, beta, bias, size }) => [(...indices) => {
     const c = operand(indices, 1), x = X.at(...indices), before = Math.floor((size - 1) / 2);
@@ -141,6 +148,7 @@ export const MeanVarianceNormalization = defineOp({
   attributes: { axes: ints([0, 2, 3]) },
   fusionKind: "reduction",
   infer({ X }, { axes }, context) {
+    checkType(context, X, "X", "float");
     for (const axis of axes) axisWithin(axis, X.shape.length, context);
     return same(X);
   },

@@ -4,6 +4,7 @@ import type { DType } from "../core/dtype.ts";
 import { defineOp, int, required, type AttributeSpec, type InferContext, type TypeInfo } from "../graph/op.ts";
 import { add, binary, cast, computeScalar, constant, dimExpr, div, eq, max, min, mul, or, reduce, scalarType, select, sqrt, sub, unary, type Expr, type Type } from "../kernel/expr.ts";
 import { AveragePool as evaluateAveragePool, LpPool as evaluateLpPool, MaxPool as evaluateMaxPool } from "../evaluate/pool.ts";
+import { checkType } from "./element-wise.ts";
 import { checkWindows, guarded, insideOf, operand, positionOf, readWindow, windowAttributes, windowsOf, type Window, type WindowOptions } from "./window.ts";
 
 const poolAttributes = { ...windowAttributes, ceil_mode: int(0), kernel_shape: required("ints") } as const satisfies Record<string, AttributeSpec>;
@@ -141,7 +142,10 @@ export const LpPool = defineOp({
   inputs: { X: "required" },
   attributes: { ...poolAttributes, p: int(2) },
   fusionKind: "reduction",
-  infer: ({ X }, attributes, context) => [{ dtype: X.dtype, shape: inferPool(X, attributes, context) }],
+  infer: ({ X }, attributes, context) => {
+    checkType(context, X, "X", "float");
+    return [{ dtype: X.dtype, shape: inferPool(X, attributes, context) }];
+  },
   evaluate: evaluateLpPool,
   lower({ X }, attributes) {
     const windows = poolWindows(X, attributes);
