@@ -65,7 +65,7 @@ export const readBroadcast = (operand: Operand, result: readonly Dim[], indices:
 export const outputOf = (context: LowerContext, i = 0): TypeInfo => context.outputs[i] ?? { dtype: "float32", shape: [] };
 
 /** A function of one operand's elements, without attributes. */
-export const unaryOp = (type: string, since: number, allowed: Allowed, evaluate: Evaluate, lower: (x: Expr, dtype: DType) => Expr, elements?: (x: Dim) => Dim | undefined, hasKernel: (dtype: DType) => boolean = () => true): OpDef => defineOp({
+export const unaryOp = (type: string, since: number, allowed: Allowed, evaluate: Evaluate, lower: (x: Expr, dtype: DType) => Expr, elements?: (x: Dim) => Dim | undefined, hasKernel?: (dtype: DType) => boolean): OpDef => defineOp({
   type, domain: "", since, evaluate,
   inputs: { X: "required" },
   attributes: {},
@@ -74,7 +74,7 @@ export const unaryOp = (type: string, since: number, allowed: Allowed, evaluate:
     checkType(context, X, "X", allowed);
     return [typeWith(X.dtype, X.shape, elements && combineElements(X.shape, [X], elements))];
   },
-  lowerable: ({ X }) => hasKernel(X.dtype),
+  ...(hasKernel ? { lowerable: ({ X }: { readonly X: TypeInfo }) => hasKernel(X.dtype) } : {}),
   lower: ({ X }) => [(...indices) => narrow(lower(X.at(...indices), X.dtype), X.dtype)],
 });
 
