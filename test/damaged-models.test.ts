@@ -1,10 +1,13 @@
 /** Ways to be damaged that `npm run fuzz` found to be answered with a fault, each as a small model or artifact. */
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { compile, DiagnosticError, type CompileOptions } from "../src/api/index.ts";
 import { readContainer, writeContainer } from "../src/artifact/container.ts";
 import type { Manifest } from "../src/artifact/manifest.ts";
-import { load, Tensor, type Feeds } from "../src/runtime/index.ts";
-import { float } from "./support/article-models.ts";
+import type { Tensor } from "../src/core/tensor.ts";
+import { AttributeProto_AttributeType, ModelProtoSchema } from "../src/onnx/schema/onnx_pb.ts";
+import { load, Tensor as Fed, type Feeds } from "../src/runtime/index.ts";
+import { float, int64 } from "./support/article-models.ts";
 import { modelBytes, type ModelSpec, type NodeSpec } from "./support/model-spec.ts";
 
 const x = { dtype: "float32", dims: ["N", 4] } as const;
@@ -24,6 +27,25 @@ const refusedModel = (spec: ModelSpec, options: CompileOptions = {}): Promise<Di
 describe("models", () => {
   it("that use outputs an operator does not have", async () => {
     expect((await refusedModel(model([{ type: "Relu", name: "r", inputs: ["x"], outputs: ["y", "z", "w"] }]))).message).toMatch(/^OF3019: Relu has 1 outputs here, 3 are used \(node 'r'\)/);
+  });
+  it("that reduce one axis ten thousand times", async () => {
+    const nodes: NodeSpec[] = [{ type: "ReduceMean", inputs: ["x"], outputs: ["y"], attributes: { axes: Array.from({ length: 10_000 }, () => 1) } }];
+    const { message } = await refusedModel(model(nodes));
+    expect(message).toMatch(/^OF3012: ReduceMean: axes \[1, 1.*repeat one/);
+    expect(message.length).toBeLessThan(3000);
+    expect((await refusedModel(model([{ type: "ReduceMean", inputs: ["x"], outputs: ["y"], attributes: { axes: [2 ** 31] } }]))).code).toBe("OF3012");
+  });
+  const weights = (...dims: readonly number[]): Tensor => ({ dtype: "float32", dims, data: new Float32Array(dims.reduce((a, b) => a * b, 1)) });
+  it.each<readonly [string, ModelSpec, RegExp]>([
+    ["a bias of another rank", model([{ type: "LSTM", inputs: ["x", "w", "r", "b"], outputs: ["y"] }], { inputs: { x: { dtype: "float32", dims: ["T", 1, 4] } }, initializers: { w: weights(1, 16, 4), r: weights(1, 16, 4), b: weights(32) } }), /^OF3010: LSTM: B needs rank 2/],
+    ["integers for scales", model([{ type: "QLinearMatMul", inputs: ["q", "z", "z", "q", "z", "z", "z", "z"], outputs: ["y"] }], { inputs: { q: { dtype: "uint8", dims: [4, 4] } }, initializers: { z: { dtype: "uint8", dims: [], data: Uint8Array.of(1) } } }), /^OF3013: QLinearMatMul: input 'a_scale' is uint8, must be float/],
+    ["a matrix for the values of OneHot", model([{ type: "OneHot", inputs: ["i", "d", "v"], outputs: ["y"] }], { inputs: { i: { dtype: "int64", dims: [3] } }, initializers: { d: int64([4]), v: weights(2, 2) } }), /^OF3011: OneHot: values must have 2 elements/],
+    ["integers for attention", model([{ type: "Attention", inputs: ["x", "k", "x"], outputs: ["y"], attributes: { q_num_heads: 1, kv_num_heads: 1 } }], { opset: 23, inputs: { x: { dtype: "float32", dims: [1, 2, 4] }, k: { dtype: "uint64", dims: [1, 2, 4] } } }), /^OF3013: Attention: input 'K' is uint64, must be float/],
+  ])("%s", async (_, spec, error) => expect((await refusedModel(spec)).message).toMatch(error));
+  it("attributes of kind graph that hold none", async () => {
+    const bytes = modelBytes(model([{ type: "Relu", inputs: ["x"], outputs: ["y"], attributes: { alpha: 1 } }])), m = fromBinary(ModelProtoSchema, bytes);
+    for (const n of m.graph?.node ?? []) for (const a of n.attribute) a.type = AttributeProto_AttributeType.GRAPH;
+    expect((await refusal(() => compile(toBinary(ModelProtoSchema, m)))).message).toMatch(/^OF2050: attribute 'alpha' has no graph/);
   });
   it("whose names are longer than a page", async () => {
     const long = "n".repeat(200_000), { message, diagnostics } = await refusedModel(model([{ type: "Add", name: long, inputs: ["x", long], outputs: ["y"] }]));
@@ -46,7 +68,7 @@ describe("runs", () => {
   } } }]);
   it("are given up when their time is over, and the session goes on", async () => {
     const session = await load((await compile(modelBytes(forever))).artifact);
-    const feed = (value: number): Feeds => ({ x: new Tensor("float32", [value, 0, 0, 0], [1, 4]) });
+    const feed = (value: number): Feeds => ({ x: new Fed("float32", [value, 0, 0, 0], [1, 4]) });
     expect((await refusal(() => session.run(feed(1), { timeLimit: 50 }))).message).toMatch(/^OF7017: the run took longer than its time limit/);
     // NaN is not equal to itself: the loop ends after its first iteration.
     expect((await session.run(feed(NaN), { timeLimit: 60_000 }))["y"]?.data[1]).toBe(0);
@@ -80,12 +102,12 @@ describe("artifacts with valid checksums", () => {
   });
   it("parts that are well-formed and do not fit together", async () => {
     const bytes = await altered((m) => { m.buffers = m.buffers.map((b) => ({ ...b, at: 2 ** 32 - 8 })); });
-    const refused = await refusal(async () => (await load(bytes)).run({ x: new Tensor("float32", [1, 2, 3, 4], [1, 4]) }));
+    const refused = await refusal(async () => (await load(bytes)).run({ x: new Fed("float32", [1, 2, 3, 4], [1, 4]) }));
     expect(refused.code).toBe("OF6008");
     expect(refused.cause).toBeInstanceOf(RangeError);
   });
   it("the one that was not changed runs", async () => {
     const session = await load(await altered(() => undefined));
-    expect((await session.run({ x: new Tensor("float32", [-1, 0, 0, 0], [1, 4]) }))["y"]?.dims).toEqual([2, 3]);
+    expect((await session.run({ x: new Fed("float32", [-1, 0, 0, 0], [1, 4]) }))["y"]?.dims).toEqual([2, 3]);
   });
 });

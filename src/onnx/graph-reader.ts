@@ -51,10 +51,10 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
   if (isSequenceMap(proto)) return readSequenceMap(proto, graphs[0]?.proto.g ?? fail("OF3003", "SequenceMap needs its attribute 'body'", { place: { node: name, field: "body" } }), name, body, state);
   if (isFlexAttention(proto)) {
     const numberOf = (attribute: string): number | undefined => { const a = written[attribute]; return typeof a === "number" ? a : undefined; };
-    return readFlexAttention({ name, inputs: inputs.map((n) => valueOf(n, body, name)), output: present(outputs[0], "the output of FlexAttention"), scale: numberOf("scale"), precision: numberOf("softmax_precision"), graphs }, body, state);
+    return readFlexAttention({ name, inputs: inputs.map((n) => valueOf(n, body, name)), output: outputs[0] ?? fail("OF3019", "FlexAttention has an output, none is used", { place: { node: name } }), scale: numberOf("scale"), precision: numberOf("softmax_precision"), graphs }, body, state);
   }
   Object.assign(written, readSubgraphs(proto.opType, name, inputs.map((n) => (n === "" ? undefined : valueOf(n, body, name))), written,
-    graphs.map((a) => ({ name: a.name, proto: present(a.proto.g, "a graph attribute's graph"), body: { ...a.body, graph: body.graph } })), state));
+    graphs.map((a) => ({ name: a.name, proto: a.proto.g ?? fail("OF2050", `attribute '${a.name}' has no graph`, { place: { node: name, field: a.name } }), body: { ...a.body, graph: body.graph } })), state));
 
   if (condition) state.assumptions.checkRanks(condition, Object.values(written).filter((a) => a instanceof Graph), name);
   const spelling = respell({

@@ -16,6 +16,7 @@ import { Identity } from "./identity.ts";
 import { Less, LessOrEqual } from "./logic.ts";
 import { MatMul } from "./matmul.ts";
 import { Pad } from "./pad.ts";
+import { checkSameType, checkType } from "./element-wise.ts";
 import { Reshape, Unsqueeze } from "./reshape.ts";
 import { Shape } from "./shape.ts";
 import { Softmax } from "./softmax.ts";
@@ -43,6 +44,8 @@ export const Attention = defineOp({
   },
   fusionKind: "opaque",
   infer({ Q, K, V, past_key, past_value }, options, context) {
+    for (const [name, t] of Object.entries({ Q, K, V })) checkType(context, t, name, "float");
+    checkSameType(context, [Q, K]);
     const [batch, heads, queries] = headSizes(Q, options.q_num_heads, context, "q_num_heads");
     const [, keyHeads, newKeys, depth] = headSizes(K, options.kv_num_heads, context, "kv_num_heads"), [, , , width] = headSizes(V, options.kv_num_heads, context, "kv_num_heads");
     if (!past_key !== !past_value) context.fail("OF3001", "past_key and past_value come together");

@@ -153,6 +153,7 @@ export const OneHot = defineOp({
   fusionKind: "injective",
   infer: ({ indices, depth, values }, { axis }, context) => {
     const at = axisIn(context, axis, indices.shape.length + 1);
+    for (const [name, t, wanted] of [["depth", depth, 1], ["values", values, 2]] as const) if (t.shape.length > 1 || (wanted === 2 && !t.shape.length) || (typeof t.shape[0] === "number" && t.shape[0] !== wanted)) context.fail("OF3011", `${name} must have ${wanted} elements, got ${formatShape(t.shape)}`);
     const size = elementsOf(depth)?.[0] ?? numbersKnown(depth)?.map(Math.trunc)[0] ?? context.fresh("depth");
     return [{ dtype: values.dtype, shape: [...indices.shape.slice(0, at), size, ...indices.shape.slice(at)] }];
   },

@@ -4,6 +4,7 @@ import type { Dim } from "../core/dim.ts";
 import { sub, type Expr } from "../kernel/expr.ts";
 import { MatMulInteger as evaluateInteger } from "../evaluate/matmul.ts";
 import { QLinearMatMul as evaluateQLinear } from "../evaluate/qlinear.ts";
+import { checkType } from "./element-wise.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
 import { anchorMatrixProduct, inferMatrixProduct, matrixProduct, matrixProductSum, type MatrixElement, type MatrixProduct } from "./matrix-product.ts";
 import { checkQuantized, isSingle, requantized, single, zeroPointAt } from "./quantization.ts";
@@ -61,7 +62,11 @@ export const QLinearMatMul = defineOp({
   },
   attributes: {},
   fusionKind: "contraction",
-  infer: ({ a, b, y_zero_point }, _, context) => [{ dtype: checkQuantized(y_zero_point.dtype, context), shape: inferMatrixProduct(a, b, context) }],
+  infer: ({ a, b, a_scale, b_scale, y_scale, a_zero_point, b_zero_point, y_zero_point }, _, context) => {
+    for (const [name, t] of Object.entries({ a_scale, b_scale, y_scale })) checkType(context, t, name, "float");
+    for (const [name, t] of Object.entries({ a, b, a_zero_point, b_zero_point })) checkType(context, t, name, "integer");
+    return [{ dtype: checkQuantized(y_zero_point.dtype, context), shape: inferMatrixProduct(a, b, context) }];
+  },
   evaluate: evaluateQLinear,
   lower({ a, b, a_zero_point, b_zero_point, ...rest }, _, { outputs }) {
     const product = productOf(a, b, a_zero_point, b_zero_point), shape = outputs[0]?.shape ?? [];

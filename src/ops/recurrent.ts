@@ -69,7 +69,10 @@ function activationsOf(options: Options, cell: Cell, directions: number): readon
 
 const directionCount = (direction: string): number => (direction === "bidirectional" ? 2 : 1);
 
-function inferRecurrent(X: TypeInfo, W: TypeInfo, R: TypeInfo, options: Options, cell: Cell, context: InferContext): readonly TypeInfo[] {
+/** Operands by name; P and initial_c are LSTM's. */
+interface Recurrent { readonly X: TypeInfo; readonly W: TypeInfo; readonly R: TypeInfo; readonly B?: TypeInfo | undefined; readonly sequence_lens?: TypeInfo | undefined; readonly initial_h?: TypeInfo | undefined; readonly initial_c?: TypeInfo | undefined; readonly P?: TypeInfo | undefined }
+
+function inferRecurrent({ X, W, R, ...rest }: Recurrent, options: Options, cell: Cell, context: InferContext): readonly TypeInfo[] {
   checkType(context, X, "X", "float");
   if (X.shape.length !== 3 || W.shape.length !== 3 || R.shape.length !== 3)
     context.fail("OF3010", `X, W and R need rank 3, got ${formatShape(X.shape)}, ${formatShape(W.shape)} and ${formatShape(R.shape)}`);
@@ -83,6 +86,11 @@ function inferRecurrent(X: TypeInfo, W: TypeInfo, R: TypeInfo, options: Options,
     if ((typeof d === "number" && d !== directions) || (typeof rows === "number" && typeof hidden === "number" && rows !== cell.gates * hidden))
       context.fail("OF3011", `${name} is ${formatShape(matrix.shape)}, expected [${directions}, ${cell.gates} × ${String(hidden)}, …]`);
   }
+  for (const [name, rank] of [["B", 2], ["sequence_lens", 1], ["initial_h", 3], ["initial_c", 3], ["P", 2]] as const) {
+    const t = rest[name];
+    if (t && t.shape.length !== rank) context.fail("OF3010", `${name} needs rank ${rank}, got ${formatShape(t.shape)}`);
+  }
+  for (const [name, t] of Object.entries({ W, R, ...rest })) if (t && name !== "sequence_lens" && t.dtype !== X.dtype) context.fail("OF3013", `operands have different types, ${X.dtype} and ${t.dtype}`);
   const [first = 1, second = 1] = X.shape;
   const [sequence, batch] = options.layout ? [second, first] : [first, second];
   const y: readonly Dim[] = options.layout ? [batch, sequence, directions, hidden] : [sequence, directions, batch, hidden];
@@ -140,7 +148,7 @@ export const LSTM: OpDef = defineOp({
   inputs: { ...inputs, initial_c: "optional", P: "optional" },
   attributes: { ...attributes, input_forget: int(0) },
   fusionKind: "opaque",
-  infer: ({ X, W, R }, options, context) => inferRecurrent(X, W, R, options, lstmCell, context),
+  infer: (given, options, context) => inferRecurrent(given, options, lstmCell, context),
   evaluate: evaluateLstm,
   lowerable: ({ X, R }, options) => hasKernel(X, R, options),
   whole: (operands, options, outputs) => structureOf(operands, options, lstmCell, { linearBeforeReset: false, inputForget: options.input_forget !== 0 }, outputs),
@@ -155,7 +163,7 @@ export const GRU: OpDef = defineOp({
   inputs,
   attributes: { ...attributes, linear_before_reset: int(0) },
   fusionKind: "opaque",
-  infer: ({ X, W, R }, options, context) => inferRecurrent(X, W, R, options, gruCell, context),
+  infer: (given, options, context) => inferRecurrent(given, options, gruCell, context),
   evaluate: evaluateGru,
   lowerable: ({ X, R }, options) => hasKernel(X, R, options),
   whole: (operands, options, outputs) => structureOf(operands, options, gruCell, { linearBeforeReset: options.linear_before_reset !== 0, inputForget: false }, outputs),
@@ -170,7 +178,7 @@ export const RNN: OpDef = defineOp({
   inputs,
   attributes,
   fusionKind: "opaque",
-  infer: ({ X, W, R }, options, context) => inferRecurrent(X, W, R, options, rnnCell, context),
+  infer: (given, options, context) => inferRecurrent(given, options, rnnCell, context),
   evaluate: evaluateRnn,
   lowerable: ({ X, R }, options) => hasKernel(X, R, options),
   whole: (operands, options, outputs) => structureOf(operands, options, rnnCell, { linearBeforeReset: false, inputForget: false }, outputs),

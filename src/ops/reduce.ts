@@ -27,6 +27,7 @@ function inferReduction(X: TypeInfo, A: TypeInfo | undefined, options: Options, 
   const rank = X.shape.length;
   for (const axis of (A && numbersKnown(A)) ?? []) axisWithin(axis, rank, context);
   const axes = reducedAxes(rank, A, options);
+  if (axes && new Set(axes).size !== axes.length) context.fail("OF3012", `axes [${axes.join(", ")}] repeat one`);
   if (!axes) return [{ dtype: X.dtype, shape: unknownAxesShape(X, A, options, context) }];
   const shape = options.keepdims ? X.shape.map((d, i): Dim => (axes.includes(i) ? 1 : d)) : X.shape.filter((_, i) => !axes.includes(i));
   const whole = X.elements && axes.length === rank && X.elements.length > 0 ? elements?.(X.elements) : undefined;

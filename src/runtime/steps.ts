@@ -64,9 +64,19 @@ async function prepareHost(step: Extract<StepJson, { host: string }>, machine: M
   const outputDTypes = step.outputs.map((o) => (o === null ? "float32" : buffers.of(o).dtype));
   return () => {
     const inputs = step.inputs.map((i) => (i === null ? undefined : buffers.readDatum(i)));
-    const results = evaluate(inputs, attributes, { outputCount: step.outputs.length, outputDTypes });
+    const results = within(step.label, () => evaluate(inputs, attributes, { outputCount: step.outputs.length, outputDTypes }));
     receive(step.outputs, results, machine, step.label);
   };
+}
+
+/** A result that this engine has no array for is refused with OF7010. */
+function within<T>(label: string, work: () => T): T {
+  try {
+    return work();
+  } catch (e) {
+    if (e instanceof RangeError && /array (buffer )?(length|allocation)|allocation failed|string length/i.test(e.message)) fail("OF7010", `'${label}' has a result that is too large for this engine (${e.message})`, { hint: "check the sizes and values that are fed" });
+    throw e;
+  }
 }
 
 function attribute(value: AttributeValueJson, section: Uint8Array): EvaluateAttribute {
