@@ -42,6 +42,12 @@ describe("models", () => {
     ["a matrix for the values of OneHot", model([{ type: "OneHot", inputs: ["i", "d", "v"], outputs: ["y"] }], { inputs: { i: { dtype: "int64", dims: [3] } }, initializers: { d: int64([4]), v: weights(2, 2) } }), /^OF3011: OneHot: values must have 2 elements/],
     ["integers for attention", model([{ type: "Attention", inputs: ["x", "k", "x"], outputs: ["y"], attributes: { q_num_heads: 1, kv_num_heads: 1 } }], { opset: 23, inputs: { x: { dtype: "float32", dims: [1, 2, 4] }, k: { dtype: "uint64", dims: [1, 2, 4] } } }), /^OF3013: Attention: input 'K' is uint64, must be float/],
   ])("%s", async (_, spec, error) => expect((await refusedModel(spec)).message).toMatch(error));
+  it("that double a value fifty times behind a product", async () => {
+    const doubled = Array.from({ length: 50 }, (_, i): NodeSpec => ({ type: "Add", inputs: [`v${i}`, `v${i}`], outputs: [i === 49 ? "y" : `v${i + 1}`] }));
+    const identity = float([4, 4], Array.from({ length: 16 }, (_, i) => (i % 5 === 0 ? 1 : 0)));
+    const session = await load((await compile(modelBytes(model([{ type: "MatMul", inputs: ["x", "w"], outputs: ["v0"] }, ...doubled], { initializers: { w: identity } })))).artifact);
+    expect((await session.run({ x: new Fed("float32", [1, -1, 0, 2], [1, 4]) }))["y"]?.data).toEqual(Float32Array.of(2 ** 50, -(2 ** 50), 0, 2 ** 51));
+  }, 60_000);
   it("attributes of kind graph that hold none", async () => {
     const bytes = modelBytes(model([{ type: "Relu", inputs: ["x"], outputs: ["y"], attributes: { alpha: 1 } }])), m = fromBinary(ModelProtoSchema, bytes);
     for (const n of m.graph?.node ?? []) for (const a of n.attribute) a.type = AttributeProto_AttributeType.GRAPH;

@@ -87,11 +87,13 @@ export function collapsibleAxes(axes: readonly Axis[], column: Axis, stores: rea
   return count;
 }
 
-/** True when an axis is computed with, other than to index a load. */
-function usesAxisAsValue(e: Expr, axes: ReadonlySet<Axis>): boolean {
+/** True when an axis is computed with, other than to index a load. What is used many times is looked at once. */
+function usesAxisAsValue(e: Expr, axes: ReadonlySet<Axis>, seen: Set<Expr> = new Set()): boolean {
+  if (seen.has(e)) return false;
+  seen.add(e);
   if (e.kind === "load") return e.indices.some((x) => mentions(x, axes) && hasLoad(x));
   if (e.kind === "axis") return axes.has(e.axis);
-  return operandsOf(e).some((c) => usesAxisAsValue(c, axes));
+  return operandsOf(e).some((c) => usesAxisAsValue(c, axes, seen));
 }
 function hasLoad(e: Expr): boolean {
   let found = false;
