@@ -25,7 +25,7 @@ export const movement: CatalogueSection = {
     row("Concat of all parts of a Split", "simplified", "gone"),
     row("Concat of parts in another order", "partition", "one copy; a view has one stride an axis, which another order of parts has not"),
     row("Concat of Concat", "layout", "the inner one is written where the outer one lies, unless it is read elsewhere"),
-    row("Slice or Split that picks operands of a Concat", "missing", "the join is written and the parts are views of it"),
+    row("Slice or Split that picks operands of a Concat", "rule", "along the joined axis, parts that are operands or lie within one", "pick-from-concat"),
     row("Concat in place", "layout", "its operands are written where they stand in the result, where nothing else fixes their place"),
     row("Shape, Size, Gather, arithmetic on sizes", "simplified", "worked out on symbolic sizes, Where and Equal for −1 included"),
     row("a target of Reshape joined from parts", "simplified", "one constant where it can be said, else a computed one that costs nothing"),

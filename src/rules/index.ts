@@ -32,6 +32,7 @@ import { mergeSiblingProducts } from "./merge-sibling-products.ts";
 import { padIntoAveragePool } from "./pad-into-average-pool.ts";
 import { padIntoConv } from "./pad-into-conv.ts";
 import { padIntoMaxPool } from "./pad-into-max-pool.ts";
+import { pickFromConcat } from "./pick-from-concat.ts";
 import { quantizeBeforeMovement } from "./quantize-before-movement.ts";
 import { quantizeConv } from "./quantize-conv.ts";
 import { quantizeMatmul } from "./quantize-matmul.ts";
@@ -51,7 +52,7 @@ import { recogniseSoftplus } from "./recognise-softplus.ts";
 import { recogniseSoftsign } from "./recognise-softsign.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFollowingConvs, mergeFollowingProducts, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFollowingConvs, mergeFollowingProducts, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -86,6 +87,7 @@ export const rules: readonly Rule[] = [
   padIntoAveragePool,
   padIntoConv,
   padIntoMaxPool,
+  pickFromConcat,
   quantizeBeforeMovement,
   quantizeConv,
   quantizeMatmul,
