@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { readArtifact } from "../src/artifact/artifact.ts";
 import { compileModel, type Compiled } from "../src/compiler/compile.ts";
+import { missedOf } from "../src/compiler/missed.ts";
 import type { CompileOptions } from "../src/compiler/options.ts";
 import type { Tensor as CoreTensor } from "../src/core/tensor.ts";
 import { readModel } from "../src/onnx/read.ts";
@@ -55,6 +56,18 @@ function expectExactCounts({ report }: Compiled): void {
   for (const n of [eliminated, folded, added, ...details.map((d) => d.nodesSaved)]) expect(n).toBeGreaterThanOrEqual(0);
 }
 
+/** Every original node is in a kernel or has a fate, and whatever was missed says what to do about it. */
+function expectExplained({ report }: Compiled): void {
+  const known = new Set([...report.traffic, ...report.fates].flatMap((f) => f.nodes));
+  expect(known.size).toBeGreaterThanOrEqual(report.nodes.original);
+  for (const { site, bytes } of missedOf(report, {})) {
+    expect(site.code).toMatch(/^[a-z0-9-]+$/);
+    expect(site.reason).not.toBe("");
+    expect(site.remedy).not.toMatch(/^(none|nothing)?$|^none:/);
+    expect(bytes).toBeGreaterThanOrEqual(0);
+  }
+}
+
 describe.each(ids)("%s", (id) => {
   const model = loadCase(id);
   const compiled = (options: CompileOptions = {}): Compiled => compileModel(model.bytes, options);
@@ -65,6 +78,7 @@ describe.each(ids)("%s", (id) => {
     expectEqual(await run(result.artifact, model.feeds, "simd"), model.expected, model.tolerance);
     expect(result.report.nodes.original).toBe(model.nodes);
     expectExactCounts(result);
+    expectExplained(result);
     expect(result.report.nodes.compiled).toBeLessThanOrEqual(stepLimits[id] ?? Infinity);
     const overhead = readArtifact(result.artifact).sections.filter((s) => s.kind !== "weights" && s.kind !== "report").reduce((n, s) => n + s.bytes.length, 0);
     expect(overhead).toBeLessThanOrEqual(largestOverhead);
