@@ -37,6 +37,8 @@ export interface PortJson {
   readonly dtype: DType;
   /** Sizes the model declares; symbols are bound by what is fed. */
   readonly dims: readonly DimJson[];
+  /** An output's number of sizes, where that hangs on sizes: the last ones of `dims`. */
+  readonly rank?: DimJson;
   /** A sequence, an optional or a map: its type, sizes that are not fixed as null. Then `dims` is []. */
   readonly container?: Container;
   /** Index into `buffers`. */
@@ -50,8 +52,8 @@ export interface InputJson extends PortJson {
 /** A part of the weights section in a file of its own; `file` is relative to the artifact. */
 export interface ExternalPieceJson { readonly file: string; readonly offset: number; readonly length: number; readonly checksum: number }
 
-/** Two sizes that must be equal, or one of which may be 1 with `broadcast`; `node` needs it. */
-export interface CheckJson { readonly a: DimJson; readonly b: DimJson; readonly broadcast?: true; readonly node: string }
+/** Two sizes that must be equal, or one of which may be 1 with `broadcast`; `node` needs it, where `when` is not 0. */
+export interface CheckJson { readonly a: DimJson; readonly b: DimJson; readonly broadcast?: true; readonly node: string; readonly when?: DimJson }
 
 /** Code for a machine, by the numbers of the container's sections that hold it. */
 export interface CodeJson {
@@ -111,7 +113,7 @@ export type StepJson =
   | { readonly host: string; readonly domain: string; readonly attributes: Readonly<Record<string, AttributeValueJson>>; readonly inputs: readonly (number | null)[]; readonly outputs: readonly (number | null)[]; readonly label: string }
   /** A buffer index, or a predicate over sizes that is true when not 0. */
   | { readonly if: number | { readonly predicate: DimJson }; readonly then: readonly StepJson[]; readonly else: readonly StepJson[] }
-  /** Hands values on, all at once; sizes that have no value yet are those of what comes. */
+  /** Hands values on, all at once, with ones before the sizes of a lower rank; sizes that have no value yet are those of what comes. */
   | { readonly move: readonly (readonly [from: number, to: number])[] }
   /** Stops the run where values are not what kernels rely on: buffers of the least and largest index, and the sizes of their axes; none for divisors. */
   | { readonly check: readonly [low: number, high: number]; readonly sizes: readonly DimJson[]; readonly node: string; readonly value: string }

@@ -60,7 +60,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
   const report: Report = {
     model: model.info.name,
     nodes: { original: model.info.originalNodes, compiled },
-    counts: countWork({ ...workBefore(model), sites: fused.sites, regions, compiled, added: countAdded(program), typeOf }),
+    counts: countWork({ ...workBefore(model), sites: fused.sites, regions, compiled, added: countAdded(program) + copiedNodes(model), typeOf }),
     sites: withCosts(fused.sites, regions), fates: fatesIn(fused), switches: fused.switches, approximations: approximated(fused.sites), traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
     code: { simd: code.code.length, relaxation: relaxation.length },
@@ -82,6 +82,9 @@ export function workBefore(model: Prepared): Pick<CountedWork, "originalNodes" |
   const constants = [...model.info.nodeTypes.values()].filter((type) => type === "Constant").length;
   return { originalNodes: model.info.originalNodes, nodesRead: model.nodesRead, constants, ledger: model.ledger.entries };
 }
+
+/** Nodes that the graph has because it holds the model more than once. */
+export const copiedNodes = ({ info, nodesRead }: Prepared): number => (info.variants > 1 ? Math.max(0, nodesRead - info.originalNodes) : 0);
 
 interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"]; readonly switches: Report["switches"] }
 
@@ -135,6 +138,6 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
 function checksOf({ graph, info }: Prepared): { readonly checks?: readonly CheckJson[] } {
   const known = new Set(graph.inputs.flatMap((v) => v.type.shape.flatMap((d) => [...symbolsOf(d)])));
   const checks = info.agreements.filter(({ a, b }) => [...symbolsOf(a), ...symbolsOf(b)].every((s) => known.has(s)))
-    .map(({ a, b, how, node }): CheckJson => ({ a: dimToJson(a), b: dimToJson(b), node, ...(how === "broadcast" ? { broadcast: true } : {}) }));
+    .map(({ a, b, how, node, when }): CheckJson => ({ a: dimToJson(a), b: dimToJson(b), node, ...(how === "broadcast" ? { broadcast: true } : {}), ...(when === undefined ? {} : { when: dimToJson(when) }) }));
   return checks.length ? { checks } : {};
 }

@@ -6,7 +6,7 @@ import type { ModelSource } from "../onnx/read.ts";
 import type { Region } from "../graph/region.ts";
 import { countWork } from "./counts.ts";
 import { approximated } from "./approximations.ts";
-import { fatesIn, fuseModel, workBefore } from "./compile.ts";
+import { copiedNodes, fatesIn, fuseModel, workBefore } from "./compile.ts";
 import { withCosts } from "./missed.ts";
 import type { CompileOptions } from "./options.ts";
 import type { Report } from "./report.ts";
@@ -35,7 +35,7 @@ export function optimiseModel(source: ModelSource, options: OptimiseOptions = {}
   const original = model.info.originalNodes;
   const report: Report = {
     model: model.info.name, nodes: { original, compiled },
-    counts: countWork({ ...workBefore(model), compiled, added: 0, sites, regions, typeOf }),
+    counts: countWork({ ...workBefore(model), compiled, added: copiedNodes(model), sites, regions, typeOf }),
     sites: withCosts(sites, regions), fates: fatesIn(fused), switches, approximations: approximated(sites), traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, hostOperators: [],
     warnings: [...model.info.warnings, ...warnings],
   };

@@ -47,7 +47,8 @@ export function castOutputs(graph: Graph, types: DType | Readonly<Record<string,
     const dtype = wanted.get(value.name), { name } = value;
     if (dtype === undefined || dtype === value.type.dtype) return value;
     graph.rename(value, `${name}_${value.type.dtype}`);
-    const { shape } = value.type;
+    const { shape, rank } = value.type;
+    if (rank !== undefined) fail("OF5002", `the output '${name}' cannot be cast: its rank hangs on sizes`, { place: { value: name, field: "outputTypes" }, hint: "give the shapes of the model's inputs" });
     const node = graph.insert({ op: Cast, inputs: [value], attributes: { to: dtypes[dtype].onnx }, outputs: [{ dtype, shape }], outputNames: [name], name: `${name}_Cast`, origins: value.producer?.node.origins ?? [name] });
     return node.outputs[0] ?? value;
   }));

@@ -42,7 +42,7 @@ export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<Ar
   const section = new WeightsSection();
   const buffers = new BufferTable(program, plan);
   const inputs = program.inputs.map((i): InputJson => ({ ...portOf(i.name, i.buffer, buffers), ...(i.default ? { default: section.add(i.default) } : {}) }));
-  const outputs = program.outputs.map((o) => portOf(o.name, o.buffer, buffers));
+  const outputs = program.outputs.map((o): PortJson => ({ ...portOf(o.name, o.buffer, buffers), ...(o.rank === undefined ? {} : { rank: dimToJson(o.rank) }) }));
   const weights = weightsOf(program, plan, section);
   const steps = segment(program.steps, options.separateSteps).steps.map((s) => stepOf(s, buffers, section));
   const held = heldConstants(program, buffers, section);
@@ -100,7 +100,7 @@ const portOf = (name: string, buffer: Buffer, buffers: BufferTable): PortJson =>
 function memoryOf(plan: MemoryPlan): Manifest["memory"] {
   return {
     table: plan.tableAddress, sizes: plan.dims.map(dimToJson), slots: plan.slots, fixedEnd: plan.fixedEnd,
-    arena: plan.arena.map((b) => ({ bytes: dimToJson(b.storage.bytes), first: b.first, last: b.last, at: addressOf(b.storage, plan) })),
+    arena: plan.arena.map((b) => ({ bytes: dimToJson(b.bytes), first: b.first, last: b.last, at: addressOf(b.storage, plan) })),
     weightBytes: plan.weightBytes, ...(plan.peak ? { peak: plan.peak } : {}),
   };
 }

@@ -37,7 +37,7 @@ export interface Counts {
   readonly eliminated: number;
   /** Nodes whose results are known at compile time. */
   readonly folded: number;
-  /** Steps that no original node asked for: copies and layout conversions. */
+  /** Steps that no original node asked for: copies and layout conversions; and nodes of further variants of the model. */
   readonly added: number;
 }
 export interface Detail { readonly label: string; readonly times: number; readonly nodesSaved: number }

@@ -22,3 +22,10 @@ export function asSequence(d: Datum, what = "a value"): readonly Datum[] {
   invariant(isSequence(d), `${what} is not a sequence`);
   return d;
 }
+
+/** A tensor with that many sizes: ones before its own, or without as many in front. Without a rank, and for what is no tensor, the value itself. */
+export function atRank(d: Datum, rank: number | undefined): Datum {
+  if (rank === undefined || !isTensor(d) || d.dims.length === rank) return d;
+  const more = rank - d.dims.length;
+  return { ...d, dims: more > 0 ? [...Array<number>(more).fill(1), ...d.dims] : d.dims.slice(-more) };
+}

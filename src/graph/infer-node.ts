@@ -32,6 +32,7 @@ export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[],
   const { place, fresh, agree } = options;
   checkInputs(op, inputs, place);
   if (!op.containers) for (const type of inputs) if (type?.container) fail("OF3017", `${op.type} takes tensors, not a ${formatContainer(type.container)}`, { place });
+  for (const type of inputs) if (type?.rank !== undefined) fail("OF3104", `${op.type} reads a value whose rank hangs on sizes`, { place, hint: "give the shapes of the model's inputs when compiling" });
   const complete = completeAttributes(op, attributes, place);
   const types = op.infer(named(op, inputs), complete as Parameters<OpDef["infer"]>[1], {
     fresh,

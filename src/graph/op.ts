@@ -57,6 +57,8 @@ export interface TypeInfo {
   readonly dtype: DType;
   /** A container's shape is [], its dtype that of the tensors in it. */
   readonly shape: readonly Dim[];
+  /** How many of the last sizes there are, where that hangs on sizes: those before are 1. Only results of a model have it. */
+  readonly rank?: Dim;
   /** The value is a sequence, an optional or a map. Only operators that say `containers` see such inputs. */
   readonly container?: Container;
   /** Elements of a small integer or bool tensor where they are known, perhaps symbolically; row-major. */

@@ -16,7 +16,7 @@ export function refineType(declared: TypeInfo, inferred: TypeInfo): TypeInfo {
   const shape = inferred.shape.map((d, i) => refineDim(declared.shape[i] ?? d, d));
   const elements = refineElements(declared.elements, inferred.elements);
   const constant = inferred.constant ?? declared.constant;
-  return { dtype: declared.dtype, shape, ...(elements ? { elements } : {}), ...(constant ? { constant } : {}) };
+  return { dtype: declared.dtype, shape, ...(inferred.rank === undefined ? {} : { rank: inferred.rank }), ...(elements ? { elements } : {}), ...(constant ? { constant } : {}) };
 }
 const refineDim = (declared: Dim, inferred: Dim): Dim => (typeof inferred !== "number" && typeof declared === "number" ? declared : inferred);
 function refineElements(declared: readonly Dim[] | undefined, inferred: readonly Dim[] | undefined): readonly Dim[] | undefined {
@@ -29,5 +29,5 @@ export function sameType(a: TypeInfo, b: TypeInfo): boolean {
   const same = (x: readonly Dim[] | undefined, y: readonly Dim[] | undefined): boolean =>
     x === y || (x !== undefined && y !== undefined && x.length === y.length && x.every((d, i) => dimEqual(d, y[i] ?? -1)));
   if (a.container || b.container) return a.container !== undefined && b.container !== undefined && sameContainer(a.container, b.container);
-  return a.dtype === b.dtype && a.constant === b.constant && same(a.shape, b.shape) && same(a.elements, b.elements);
+  return a.dtype === b.dtype && dimEqual(a.rank ?? -1, b.rank ?? -1) && a.constant === b.constant && same(a.shape, b.shape) && same(a.elements, b.elements);
 }

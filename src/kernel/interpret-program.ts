@@ -4,14 +4,14 @@
  */
 import { invariant, present } from "../core/assert.ts";
 import { isHeld } from "../core/container.ts";
-import { asTensor, isTensor, type Datum } from "../core/datum.ts";
+import { asTensor, atRank, isTensor, type Datum } from "../core/datum.ts";
 import { evaluateDim, isSymbolic, symbolsOf, type Dim } from "../core/dim.ts";
 import { checkValues } from "../core/value-check.ts";
 import { byteSize, viewBytes } from "../core/dtype.ts";
 import { bytesOf, rowMajorStrides, sizeOf, stringsOf, type Tensor } from "../core/tensor.ts";
 import type { Buffer } from "./expr.ts";
 import { interpret, type BufferPlace } from "./interpret.ts";
-import type { LoopStep, Program, Step, Storage } from "./program.ts";
+import type { LoopStep, Program, ProgramOutput, Step, Storage } from "./program.ts";
 
 export interface InterpretOptions {
   /** Runs a host step; returns the results in the order of `step.outputs`. */
@@ -34,7 +34,7 @@ export function interpretProgramData(program: Program, feeds: Readonly<Record<st
     invariant(w.pack.kind === "copy", `weight ${w.buffer.name} is packed`);
   }
   run.steps(program.steps);
-  return Object.fromEntries(program.outputs.map((o) => [o.name, run.take(o.buffer)]));
+  return Object.fromEntries(program.outputs.map((o) => [o.name, run.result(o)]));
 }
 
 class ProgramRun {
@@ -110,6 +110,10 @@ class ProgramRun {
     return { dtype: buffer.dtype, dims, data: viewBytes(buffer.dtype, bytes) };
   }
 
+  result({ buffer, rank }: ProgramOutput): Datum {
+    return atRank(this.take(buffer), rank === undefined ? undefined : this.#dim(rank));
+  }
+
   steps(steps: readonly Step[]): void {
     for (const { buffer, datum } of this.#pending.splice(0)) this.store(buffer, datum);
     for (const step of steps) {
@@ -141,7 +145,7 @@ class ProgramRun {
         return;
       }
       case "move": {
-        const values = step.moves.map((m) => this.take(m.from));
+        const values = step.moves.map((m) => atRank(this.take(m.from), m.to.container ? undefined : m.to.shape.length));
         step.moves.forEach((m, i) => this.#put(m.to, values[i] ?? null));
         return;
       }

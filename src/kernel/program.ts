@@ -34,7 +34,7 @@ export type Step =
   | { readonly kind: "host"; readonly domain: string; readonly op: string; readonly attributes: Readonly<Record<string, AttributeJson>>; readonly inputs: readonly (Buffer | undefined)[]; readonly outputs: readonly (Buffer | undefined)[]; readonly origin: StepOrigin }
   /** Runs one branch by a bool scalar buffer, or by a predicate over sizes (non-zero is then). Both branches write the same result buffers. */
   | { readonly kind: "if"; readonly condition: Buffer | { readonly predicate: Dim }; readonly then: readonly Step[]; readonly else: readonly Step[]; readonly origin: StepOrigin }
-  /** Hands values on, all at once: each `to` takes the elements of its `from`, and its sizes, which bind symbols that have no value. */
+  /** Hands values on, all at once: each `to` takes the elements of its `from`, and its sizes (after ones where its rank is larger), which bind symbols that have no value. */
   | { readonly kind: "move"; readonly moves: readonly Move[]; readonly origin: StepOrigin }
   /** Stops the run where values are not what kernels rely on: see `ValueCheck`. It comes last among its neighbours. */
   | CheckStep
@@ -85,7 +85,8 @@ export interface StepOrigin {
 }
 
 export interface ProgramInput { readonly name: string; readonly buffer: Buffer; readonly default?: Tensor }
-export interface ProgramOutput { readonly name: string; readonly buffer: Buffer }
+/** With `rank`, the value has that many of the last sizes of its buffer. */
+export interface ProgramOutput { readonly name: string; readonly buffer: Buffer; readonly rank?: Dim }
 
 /** A weight: what fills its storage. `source` is a constant, or the name of an overridable graph input. */
 export interface Weight {

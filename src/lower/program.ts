@@ -54,13 +54,14 @@ class ProgramLowering implements ControlContext {
 
   /** A graph output's buffer: the value's own where it can lie in the output's storage, else a copy. */
   #result(value: Value, i: number): { readonly output: ProgramOutput; readonly copy: readonly Step[] } {
-    const own = this.places.bufferOf(value);
-    if (isHeld(own)) return { output: { name: value.name, buffer: own }, copy: [] };
+    const own = this.places.bufferOf(value), { rank } = value.type;
+    const output = (buffer: Buffer): ProgramOutput => ({ name: value.name, buffer, ...(rank === undefined ? {} : { rank }) });
+    if (isHeld(own)) return { output: output(own), copy: [] };
     const placement: Placement = { storage: { name: value.name, kind: "output", bytes: storageBytes(own) }, layout: denseLayout(own.shape) };
-    if (this.places.claim(value, placement)) return { output: { name: value.name, buffer: own }, copy: [] };
+    if (this.places.claim(value, placement)) return { output: output(own), copy: [] };
     const buffer: Buffer = { ...own, name: `${value.name}_result${i}` };
     this.#extra.set(buffer, placement);
-    return { output: { name: value.name, buffer }, copy: [this.copy(own, buffer, originOf(value))] };
+    return { output: output(buffer), copy: [this.copy(own, buffer, originOf(value))] };
   }
 
   steps(regions: readonly Region[]): Step[] { return regions.flatMap((region) => this.#step(region)); }

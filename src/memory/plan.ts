@@ -15,6 +15,7 @@ import type { Program, Storage } from "../kernel/program.ts";
 import { allSteps } from "../kernel/segments.ts";
 import { liveness, type Liveness } from "./liveness.ts";
 import { align, alignment, lowerBound, place } from "./place.ts";
+import { joinPresences, presences, sizeWhere } from "./presence.ts";
 
 export type Address =
   | { readonly kind: "fixed"; readonly address: number }
@@ -29,6 +30,8 @@ export interface ArenaBlock {
   readonly storages: readonly Storage[];
   readonly first: number;
   readonly last: number;
+  /** Bytes that it needs: those of `storage`, or 0 with sizes for which nothing uses it. */
+  readonly bytes: Dim;
 }
 
 export interface MemoryPlan {
@@ -108,7 +111,11 @@ function arenaBlocks(program: Program, live: Liveness, reuse: boolean): ArenaBlo
   const groups = new Map<Storage, { storages: Storage[]; first: number; last: number }>();
   for (const s of all) groups.set(s, { storages: [s], ...range(s) });
   if (reuse) joinInPlace(program, live, groups);
-  const blocks = [...new Set(groups.values())].map((g): ArenaBlock => ({ storage: present(g.storages[0], "storage"), storages: g.storages, first: g.first, last: g.last }));
+  const where = presences(program);
+  const blocks = [...new Set(groups.values())].map((g): ArenaBlock => {
+    const storage = present(g.storages[0], "storage"), presence = g.storages.map((s) => where.get(s) ?? []).reduce(joinPresences);
+    return { storage, storages: g.storages, first: g.first, last: g.last, bytes: isSymbolic(storage.bytes) ? sizeWhere(storage.bytes, presence) : storage.bytes };
+  });
   return blocks.sort((a, b) => a.first - b.first);
 }
 

@@ -56,7 +56,7 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
   Object.assign(written, readSubgraphs(proto.opType, name, inputs.map((n) => (n === "" ? undefined : valueOf(n, body, name))), written,
     graphs.map((a) => ({ name: a.name, proto: a.proto.g ?? fail("OF2050", `attribute '${a.name}' has no graph`, { place: { node: name, field: a.name } }), body: { ...a.body, graph: body.graph } })), state));
 
-  if (condition) state.assumptions.checkRanks(condition, Object.values(written).filter((a) => a instanceof Graph), name);
+  if (condition) state.assumptions.checkTypes(condition, Object.values(written).filter((a) => a instanceof Graph), name);
   const spelling = respell({
     type: proto.opType, domain: domainOf(proto.domain), attributes: written,
     inputs: inputs.map((n) => (n === "" ? undefined : spelledInput(n, valueOf(n, body, name)))),

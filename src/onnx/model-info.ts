@@ -1,9 +1,14 @@
 /** What a model file says about itself besides its graph. */
 import type { Diagnostic } from "../core/diagnostic.ts";
+import type { Dim } from "../core/dim.ts";
 import type { Agreement } from "../graph/op.ts";
 import type { Opsets } from "./operators.ts";
 
-export interface NodeAgreement extends Agreement { readonly node: string }
+export interface NodeAgreement extends Agreement {
+  readonly node: string;
+  /** Only where this is not 0: in one of the model's variants. */
+  readonly when?: Dim;
+}
 
 export interface ModelInfo {
   readonly irVersion: number;
@@ -19,6 +24,8 @@ export interface ModelInfo {
   readonly metadata: Readonly<Record<string, string>>;
   /** Every node after function inlining, Constants and nodes of subgraphs included. */
   readonly originalNodes: number;
+  /** How often the graph holds the model's nodes, for different sizes. */
+  readonly variants: number;
   /** The file's operator type of every original node, by the node's name (as in `origins`). */
   readonly nodeTypes: ReadonlyMap<string, string>;
   /** Sizes that must agree when the model runs, with the node that says so. */

@@ -11,7 +11,7 @@ import type { Tensor } from "../core/tensor.ts";
 import { containerType, joinHeldTypes } from "../graph/container-type.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import type { OpDef } from "../graph/op.ts";
-import { explore, type Assumptions } from "./assumptions.ts";
+import { Assumptions, readOne, readings, type Split } from "./assumptions.ts";
 import { decodeModel } from "./decode.ts";
 import { ExternalFiles, type ExternalData } from "./external-data.ts";
 import { readNodes } from "./graph-reader.ts";
@@ -20,9 +20,11 @@ import { checkOperators, Operators, readOpsets } from "./operators.ts";
 import { nameNodes } from "./order.ts";
 import { readInitializers, Scope, valueOf, type Body, type ReadState } from "./reading.ts";
 import type { GraphProto, ModelProto, ValueInfoProto } from "./schema/onnx_pb.ts";
+import { discard, tryReading } from "./subgraph-reader.ts";
 import { Symbols } from "./symbols.ts";
 import { readDType, readTensor } from "./tensor-proto.ts";
 import { readContainer, readType, type DeclaredType } from "./type-proto.ts";
+import { joinVariants } from "./variants.ts";
 
 export type ModelSource = Uint8Array | { readonly model: Uint8Array; readonly externalData?: ExternalData };
 
@@ -54,12 +56,55 @@ export function readModel(source: ModelSource, operators: readonly OpDef[], opti
   const known = new Operators(operators, proto.functions);
   const { nodes } = checkOperators(proto, known);
   const files = new ExternalFiles(externalData);
-  return explore(undefined, (assumptions) => readUnder(proto, { nodes, operators: known, files, options }, assumptions), () => {});
+  const reading: Reading = { proto, nodes, operators: known, files, options };
+  const found = readings(undefined, (assumptions) => readUnder(reading, assumptions));
+  return found.kind === "one" ? found.value : readVariants(reading, found);
 }
 
-interface Reading { readonly nodes: number; readonly operators: Operators; readonly files: ExternalFiles; readonly options: ReadOptions }
+interface Reading { readonly proto: ModelProto & { graph: GraphProto }; readonly nodes: number; readonly operators: Operators; readonly files: ExternalFiles; readonly options: ReadOptions }
 
-function readUnder(proto: ModelProto & { graph: GraphProto }, { nodes, operators, files, options }: Reading, assumptions: Assumptions): ReadModel {
+function readUnder(reading: Reading, assumptions: Assumptions): ReadModel {
+  const { proto } = reading;
+  const { state, body } = begin(reading, assumptions);
+  readNodes(nameNodes(proto.graph.node), body, state);
+  body.graph.setOutputs(readOutputs(proto.graph, body, state));
+  checkDims(reading.options.dims ?? {}, state.symbols);
+  return { graph: body.graph, info: infoOf(reading, state, 1) };
+}
+
+/** The model once for each combination of answers that fits. */
+function readVariants(reading: Reading, split: Split<unknown>): ReadModel {
+  const { proto } = reading;
+  const { state, body } = begin(reading, new Assumptions());
+  let variants = 0;
+  const results = joinVariants(split, proto.graph.output.map((v) => v.name), state, (name, around, settled) => {
+    variants++;
+    const variant = readOne(settled, (assumptions) => tryReading(state, () => readVariant(name, around, body, proto.graph, { ...state, assumptions })), ({ graph }) => discard(graph));
+    for (const [node, type] of variant.nodeTypes) if (!state.nodeTypes.has(node)) state.nodeTypes.set(node, type);
+    return { graph: variant.graph, agreements: variant.agreements.values() };
+  });
+  body.graph.setOutputs(results);
+  checkDims(reading.options.dims ?? {}, state.symbols);
+  return { graph: body.graph, info: infoOf(reading, state, variants) };
+}
+
+/** The model's nodes in a subgraph that captures inputs and initializers. Its nodes are named as if there were no others. */
+function readVariant(name: string, around: Graph, outer: Body, proto: GraphProto, shared: ReadState): Pick<ReadState, "nodeTypes" | "agreements"> & { readonly graph: Graph } {
+  const graph = new Graph(name, around);
+  shared.subgraphs.push(graph);
+  const state: ReadState = { ...shared, main: graph, nodeTypes: new Map(), agreements: new Map() };
+  const body: Body = { ...outer, graph, scope: new Scope(outer.scope), nested: true };
+  readNodes(nameNodes(proto.node), body, state);
+  graph.setOutputs(proto.output.map((info) => {
+    const value = valueOf(info.name, body, "the graph's outputs");
+    checkDeclared(info, value, state);
+    return value;
+  }));
+  return { graph, nodeTypes: state.nodeTypes, agreements: state.agreements };
+}
+
+/** Where reading starts: a graph with the model's inputs and initializers. */
+function begin({ proto, operators, files, options }: Reading, assumptions: Assumptions): { readonly state: ReadState; readonly body: Body } {
   const graph = new Graph(proto.graph.name === "" ? "main" : proto.graph.name);
   const state: ReadState = {
     operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], agreements: new Map(), main: graph, assumptions, subgraphs: [], constants: [], readNodes,
@@ -69,10 +114,7 @@ function readUnder(proto: ModelProto & { graph: GraphProto }, { nodes, operators
   };
   readInputs(proto, body, state, options);
   readInitializers(proto.graph, body, state);
-  readNodes(nameNodes(proto.graph.node), body, state);
-  graph.setOutputs(readOutputs(proto.graph, body, state));
-  checkDims(options.dims ?? {}, state.symbols);
-  return { graph, info: infoOf(proto, nodes, state) };
+  return { state, body };
 }
 
 const namesOf = (graph: GraphProto): ReadonlySet<string> =>
@@ -189,13 +231,13 @@ function readOutputs(proto: GraphProto, body: Body, state: ReadState): Value[] {
   });
 }
 
-function infoOf(proto: ModelProto & { graph: GraphProto }, nodes: number, state: ReadState): ModelInfo {
+function infoOf({ proto, nodes }: Reading, state: ReadState, variants: number): ModelInfo {
   return {
     irVersion: Number(proto.irVersion),
     opsets: readOpsets(proto.opsetImport),
     producerName: proto.producerName, producerVersion: proto.producerVersion, domain: proto.domain,
     modelVersion: Number(proto.modelVersion), docString: proto.docString, name: proto.graph.name,
     metadata: Object.fromEntries(proto.metadataProps.map((m) => [m.key, m.value])),
-    originalNodes: nodes, nodeTypes: state.nodeTypes, agreements: [...state.agreements.values()], warnings: state.warnings,
+    originalNodes: nodes, variants, nodeTypes: state.nodeTypes, agreements: [...state.agreements.values()], warnings: [...new Map(state.warnings.map((w) => [JSON.stringify(w), w])).values()],
   };
 }

@@ -17,7 +17,7 @@ import { Optional } from "../ops/optional.ts";
 import { SequenceEmpty } from "../ops/sequence.ts";
 import { symbolsAround } from "../ops/loop.ts";
 import { KnownElements, knownElements } from "../ops/known-elements.ts";
-import { explore, isTypeError } from "./assumptions.ts";
+import { isTypeError, readOne } from "./assumptions.ts";
 import { nameNodes } from "./order.ts";
 import { displayName, readInitializers, require, Scope, valueOf, type Body, type ReadState } from "./reading.ts";
 import type { GraphProto } from "./schema/onnx_pb.ts";
@@ -40,7 +40,7 @@ export function readSubgraphs(type: string, node: string, inputs: readonly (Valu
 function readIf(node: string, graphs: readonly SubgraphProto[], state: ReadState): Record<string, AttributeValue> {
   const branches = graphs.map(({ name, proto, body }): { name: string; graph?: Graph; error?: DiagnosticError; around: Graph } => {
     try {
-      return { name, around: body.graph, graph: explore(state.assumptions, (assumptions) => tryOnce(`${node}/${name}`, proto, body, { ...state, assumptions }), discard) };
+      return { name, around: body.graph, graph: readOne(state.assumptions, (assumptions) => tryReading(state, () => readOnce(`${node}/${name}`, [], proto, body, { ...state, assumptions })), discard) };
     } catch (error) {
       if (isTypeError(error)) return { name, around: body.graph, error };
       throw error;
@@ -54,11 +54,11 @@ function readIf(node: string, graphs: readonly SubgraphProto[], state: ReadState
   }));
 }
 
-/** As `readOnce`; leaves nothing behind when it fails. */
-function tryOnce(name: string, proto: GraphProto, around: Body, state: ReadState): Graph {
+/** What `read` gives; leaves nothing behind when that fails. */
+export function tryReading<T>(state: ReadState, read: () => T): T {
   const undo = checkpoint(state);
   try {
-    return readOnce(name, [], proto, around, state);
+    return read();
   } catch (error) {
     undo();
     throw error;
@@ -205,7 +205,8 @@ function settle(types: readonly TypeInfo[], graph: Graph, at: { first: number; c
 
 const describe = ({ dtype, shape, container }: TypeInfo): string => (container ? `a ${formatContainer(container)}` : `${dtype} of rank ${shape.length}`);
 
-function discard(graph: Graph): void {
+/** Takes a subgraph apart that nothing is to run. */
+export function discard(graph: Graph): void {
   graph.setOutputs([]);
   for (const node of [...graph.nodes].reverse()) {
     for (const inner of subgraphs(node)) discard(inner);

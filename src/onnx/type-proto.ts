@@ -67,9 +67,9 @@ function kindName(kind: string | undefined): string {
   }
 }
 
-/** The declaration of a value; symbols keep their names, other symbolic sizes are written as text. */
+/** The declaration of a value; symbols keep their names, other symbolic sizes are written as text, and no shape where ranks differ. */
 export function writeType(name: string, type: TypeInfo): ValueInfoProto {
-  return create(ValueInfoProtoSchema, { name, type: type.container ? writeContainer(type.container) : tensorProto(type) });
+  return create(ValueInfoProtoSchema, { name, type: type.container ? writeContainer(type.container) : tensorProto(type.rank === undefined ? type : { dtype: type.dtype }) });
 }
 
 /** The declaration of an item of a container. */

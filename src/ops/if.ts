@@ -2,6 +2,7 @@
 import { formatContainer } from "../core/container.ts";
 import { dimEqual, formatShape, type Dim } from "../core/dim.ts";
 import { joinHeldTypes } from "../graph/container-type.ts";
+import { chooseDim } from "./element-values.ts";
 import type { Graph } from "../graph/graph.ts";
 import { typeWithConstant } from "../graph/infer-node.ts";
 import { defineOp, required, type InferContext, type TypeInfo } from "../graph/op.ts";
@@ -17,7 +18,8 @@ export const If = defineOp({
     if (taken !== undefined) return resultTypes(taken ? then_branch : else_branch);
     const yes = resultTypes(then_branch), no = resultTypes(else_branch);
     if (yes.length !== no.length) context.fail("OF3102", `the branches give ${yes.length} and ${no.length} results`);
-    return yes.map((type, i) => joinTypes(type, no[i] ?? type, `output_${i}`, context));
+    const predicate = cond.elements?.[0];
+    return yes.map((type, i) => joinBranches(type, no[i] ?? type, `output_${i}`, predicate, context));
   },
 });
 
@@ -31,6 +33,15 @@ export function knownCondition(cond: TypeInfo): boolean | undefined {
 
 const resultTypes = (graph: Graph): TypeInfo[] => graph.outputs.map(typeWithConstant);
 
+/** As `joinTypes`; where sizes decide, ranks may differ. */
+function joinBranches(a: TypeInfo, b: TypeInfo, hint: string, predicate: Dim | undefined, context: InferContext): TypeInfo {
+  const rankOf = (type: TypeInfo): Dim => type.rank ?? type.shape.length;
+  if (predicate === undefined || a.container || b.container || (a.shape.length === b.shape.length && dimEqual(rankOf(a), rankOf(b)))) return joinTypes(a, b, hint, context);
+  const rank = Math.max(a.shape.length, b.shape.length);
+  const raised = ({ dtype, shape }: TypeInfo): TypeInfo => ({ dtype, shape: [...Array<Dim>(rank - shape.length).fill(1), ...shape] });
+  return { ...joinTypes(raised(a), raised(b), hint, context), rank: chooseDim(predicate, rankOf(a), rankOf(b)) };
+}
+
 /** What holds of a value that is one or the other: sizes that differ become fresh symbols. */
 export function joinTypes(a: TypeInfo, b: TypeInfo, hint: string, context: InferContext): TypeInfo {
   if (a.container || b.container) {
@@ -41,6 +52,7 @@ export function joinTypes(a: TypeInfo, b: TypeInfo, hint: string, context: Infer
   if (a.shape.length !== b.shape.length)
     context.fail("OF3104", `${hint} has rank ${a.shape.length} on one path and ${b.shape.length} on the other`, "fix the input shapes, so that the path is known");
   const shape = a.shape.map((d, axis): Dim => (dimEqual(d, b.shape[axis] ?? -1) ? d : context.fresh(`${hint}_${axis}`)));
+  const rank = a.rank !== undefined && dimEqual(a.rank, b.rank ?? -1) ? { rank: a.rank } : {};
   const same = a.elements && b.elements && a.elements.length === b.elements.length && a.elements.every((d, i) => dimEqual(d, b.elements?.[i] ?? NaN));
-  return { dtype: a.dtype, shape, ...(same && a.elements ? { elements: a.elements } : {}) };
+  return { dtype: a.dtype, shape, ...rank, ...(same && a.elements ? { elements: a.elements } : {}) };
 }

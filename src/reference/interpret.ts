@@ -114,9 +114,11 @@ function refuseMismatch({ name, type }: Value, datum: Datum, bindings: Bindings)
 
 /** What inference said of a tensor holds. */
 function checkTensor(value: Value, tensor: Tensor, by: string, bindings: Bindings): void {
-  const { dtype, shape, elements } = value.type;
+  const { dtype, shape, elements, rank } = value.type;
   invariant(tensor.dtype === dtype, `${by} gave ${tensor.dtype} for '${value.name}', inferred ${dtype}`);
-  invariant(bindings.bind(shape, tensor.dims), `${by} gave [${tensor.dims}] for '${value.name}', inferred ${formatShape(shape)}${bindings.explain(shape)}`);
+  if (rank !== undefined && bindings.knows(rank)) invariant(tensor.dims.length === evaluateDim(rank, bindings.lookup), `${by} gave rank ${tensor.dims.length} for '${value.name}', inferred ${evaluateDim(rank, bindings.lookup)}`);
+  const dims = rank === undefined ? tensor.dims : [...Array<number>(Math.max(0, shape.length - tensor.dims.length)).fill(1), ...tensor.dims];
+  invariant(bindings.bind(shape, dims), `${by} gave [${tensor.dims}] for '${value.name}', inferred ${formatShape(shape)}${bindings.explain(shape)}`);
   elements?.forEach((d, i) => {
     if (!bindings.knows(d)) return;
     const inferred = evaluateDim(d, bindings.lookup);

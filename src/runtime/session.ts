@@ -3,6 +3,7 @@ import type { Artifact } from "../artifact/artifact.ts";
 import { formatDimJson, type DimJson } from "../core/dim-json.ts";
 import type { PortJson } from "../artifact/manifest.ts";
 import { isHeld, type Container } from "../core/container.ts";
+import { atRank } from "../core/datum.ts";
 import { DiagnosticError, fail, nearestName } from "../core/diagnostic.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
@@ -39,6 +40,8 @@ export interface Port {
   readonly name: string;
   readonly dtype: DType;
   readonly dims: readonly (number | string)[];
+  /** How many of the last `dims` an output has, where that depends on what is fed. */
+  readonly rank?: string;
   /** A sequence, an optional or a map; then `dtype` is that of the tensors in it. */
   readonly container?: Container;
 }
@@ -53,7 +56,7 @@ interface Machine {
   readonly run: Run;
 }
 
-const port = (p: PortJson): Port => ({ name: p.name, dtype: p.dtype, dims: p.dims.map((d: DimJson) => (typeof d === "number" ? d : formatDimJson(d))), ...(p.container ? { container: p.container } : {}) });
+const port = (p: PortJson): Port => ({ name: p.name, dtype: p.dtype, dims: p.dims.map((d: DimJson) => (typeof d === "number" ? d : formatDimJson(d))), ...(p.rank === undefined ? {} : { rank: formatDimJson(p.rank) }), ...(p.container ? { container: p.container } : {}) });
 
 export class Session {
   readonly inputs: readonly Port[];
@@ -137,14 +140,15 @@ export class Session {
   }
 
   /** What is held has no memory to stay in, and is given as it is. */
-  #result({ buffers, heap }: Machine, p: PortJson, keep: boolean): RunValue {
-    if (!keep || isHeld(p)) return resultOf(buffers.readDatum(p.buffer));
+  #result({ arena, buffers, heap }: Machine, p: PortJson, keep: boolean): RunValue {
+    const rank = p.rank === undefined ? undefined : arena.size(p.rank);
+    if (!keep || isHeld(p)) return resultOf(atRank(buffers.readDatum(p.buffer), rank));
     const dims = buffers.dims(p.buffer);
     const bytes = sizeOf(dims) * byteSize(p.dtype);
     const address = heap.allocate(bytes);
     const kept = viewBytes(p.dtype, heap.bytes.subarray(address, address + bytes));
     buffers.readInto(p.buffer, dims, kept);
-    return new Tensor(p.dtype, this.#resident(address, bytes, p.dtype), dims);
+    return new Tensor(p.dtype, this.#resident(address, bytes, p.dtype), rank === undefined ? dims : dims.slice(dims.length - rank));
   }
 
   #resident(address: number, bytes: number, dtype: DType): Resident {

@@ -1,5 +1,6 @@
 /** Walks a program's steps: compiled segments, host operators, branches and loops. */
 import type { AttributeValueJson, Manifest, StepJson } from "../artifact/manifest.ts";
+import { atRank } from "../core/datum.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { EvaluateAttribute, EvaluateAttributes, EvaluateData } from "../core/evaluate.ts";
 import { hostOperators } from "./host-operators.ts";
@@ -42,7 +43,7 @@ async function prepare(step: StepJson, machine: Machine): Promise<Run> {
   if ("check" in step) return check(step, machine);
   if ("move" in step) {
     return () => {
-      const values = step.move.map(([from]) => buffers.readDatum(from));
+      const values = step.move.map(([from, to]) => atRank(buffers.readDatum(from), buffers.of(to).container ? undefined : buffers.of(to).dims.length));
       receive(step.move.map(([, to]) => to), values, machine, "a branch");
     };
   }
