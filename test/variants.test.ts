@@ -1,6 +1,5 @@
 /** Models that are another graph for other sizes: every variant runs from one artifact and agrees with onnxruntime. */
 import { describe, expect, test } from "vitest";
-import { readArtifact } from "../src/artifact/artifact.ts";
 import { compileModel } from "../src/compiler/compile.ts";
 import { optimiseModel } from "../src/compiler/optimise.ts";
 import { present } from "../src/core/assert.ts";
@@ -119,5 +118,90 @@ describe("variants", () => {
     const session = await load(compileModel(bytes).artifact);
     await expect(session.run({ x: RunTensor.of(wave([1, 3, 1])) })).rejects.toThrow(/OF3204/);
     session.dispose();
+  });
+});
+
+describe("a variant among others", () => {
+  const float = (dims: readonly (number | string)[]) => ({ dtype: "float32" as const, dims });
+  const positive = (n: number): Tensor => tensor("float32", [n], Float32Array.from({ length: n }, (_, i) => 1 + i / 10));
+  const squeezeIfOne = (from: string, axis: number): { readonly nodes: NodeSpec[]; readonly initializers: Record<string, Tensor> } => {
+    const asked = sizeIs("one", axis, "Equal", 1);
+    return { initializers: asked.initializers, nodes: [...asked.nodes, { type: "If", name: "choose", inputs: ["one"], outputs: ["z"], attributes: {
+      then_branch: branch([{ type: "Squeeze", inputs: [from, "axes"], outputs: ["r"] }], { axes: i64(axis) }), else_branch: branch([{ type: "Identity", inputs: [from], outputs: ["r"] }]),
+    } }] };
+  };
+  test("shares weights that were folded apart, has sites once, and counts that sum", async () => {
+    const asked = squeezeIfOne("activated", 0);
+    const bytes = modelBytes({
+      opset: 17, inputs: { x: float(["n", 3, "h", "w"]) }, outputs: { y: undefined },
+      initializers: { ...asked.initializers, weight: wave([8, 3, 3, 3]), scale: positive(8), shift: positive(8), mean: positive(8), variance: positive(8) },
+      nodes: [
+        { type: "Conv", name: "conv", inputs: ["x", "weight"], outputs: ["c"], attributes: { pads: [1, 1, 1, 1] } },
+        { type: "BatchNormalization", name: "bn", inputs: ["c", "scale", "shift", "mean", "variance"], outputs: ["normal"] },
+        { type: "Relu", name: "relu", inputs: ["normal"], outputs: ["activated"] }, ...asked.nodes, { type: "Sigmoid", name: "sigmoid", inputs: ["z"], outputs: ["y"] },
+      ],
+    });
+    expect(await agree(bytes, [[1, 3, 5, 7], [2, 3, 5, 7], [1, 3, 1, 1]])).toEqual([3, 4, 3]);
+    const both = compileModel(bytes).report, one = compileModel(bytes, { dims: { n: 2 } }).report;
+    expect(both.memory.weights).toBe(one.memory.weights);
+    const fired = both.sites.filter((s) => s.outcome === "fired");
+    expect(fired.filter((s) => s.name === "fold-batch-norm-into-conv").map((s) => [s.at, s.nodes])).toEqual([["bn", ["conv", "bn"]]]);
+    const { details, eliminated, folded, added } = both.counts;
+    expect(details.reduce((n, d) => n + d.nodesSaved, 0) + eliminated + folded - added).toBe(both.nodes.original - both.nodes.compiled);
+    expect(eliminated).toBeGreaterThanOrEqual(0);
+  });
+  test("sizes need to agree only where they meet", async () => {
+    const asked = squeezeIfOne("x", 1);
+    const bytes = modelBytes({ opset: 17, inputs: { x: float(["n", "m"]), b: float(["k"]) }, outputs: { y: undefined }, initializers: asked.initializers, nodes: [...asked.nodes, { type: "Add", inputs: ["z", "b"], outputs: ["y"], name: "add" }] });
+    const session = await load(compileModel(bytes).artifact);
+    const dims = async (x: number[], b: number[]): Promise<readonly number[]> => present((await session.run({ x: RunTensor.of(wave(x)), b: RunTensor.of(wave(b)) }))["y"], "y").dims;
+    expect(await dims([3, 1], [3])).toEqual([3]);
+    expect(await dims([2, 3], [3])).toEqual([2, 3]);
+    await expect(dims([3, 1], [2])).rejects.toThrow(/OF7005/);
+    await expect(dims([3, 2], [3])).rejects.toThrow(/OF7005/);
+    session.dispose();
+  });
+  test("says how many sizes its results have, also those that are kept", async () => {
+    const session = await load(compileModel(model(2, [{ axis: 1 }])).artifact);
+    const [y] = session.outputs;
+    expect([y?.dims.length, y?.rank]).toEqual([2, expect.stringContaining("b")]);
+    const { y: kept } = await session.run({ x: RunTensor.of(wave([3, 1])) }, { keep: ["y"] });
+    expect(kept?.dims).toEqual([3]);
+    kept?.dispose();
+    session.dispose();
+  });
+  test("memory is for the variant that runs", async () => {
+    const cube: NodeSpec[] = [{ type: "Unsqueeze", inputs: ["x", "at"], outputs: ["u"] }, { type: "Mul", inputs: ["u", "column"], outputs: ["m"] }, { type: "ReduceMax", inputs: ["m"], outputs: ["f"], attributes: { axes: [0], keepdims: 0 } }, { type: "CumSum", inputs: ["m", "first"], outputs: ["s"] }, { type: "Add", inputs: ["s", "f"], outputs: ["r"] }];
+    const asked = sizeIs("small", 0, "Less", 3);
+    const bytes = modelBytes({ opset: 17, inputs: { x: float(["n"]) }, outputs: { y: undefined }, initializers: { ...asked.initializers, column: wave([1000, 1]), first: i64(0) }, nodes: [
+      ...asked.nodes, { type: "If", name: "choose", inputs: ["small"], outputs: ["z"], attributes: { then_branch: branch(cube, { at: i64(0) }), else_branch: branch([{ type: "Identity", inputs: ["x"], outputs: ["r"] }]) } }, { type: "Relu", inputs: ["z"], outputs: ["y"] },
+    ] });
+    const session = await load(compileModel(bytes).artifact);
+    expect((await session.run({ x: RunTensor.of(wave([2])) }))["y"]?.dims).toEqual([1000, 2]);
+    expect((await session.run({ x: RunTensor.of(wave([100000])) }))["y"]?.dims).toEqual([100000]);
+    expect(session.memoryBytes).toBeLessThan(2 ** 23);
+    session.dispose();
+  });
+  test("conditions inside a branch that hangs on data", async () => {
+    const asked = squeezeIfOne("x", 1);
+    const inner: ModelSpec = { ...branch([...asked.nodes, { type: "Shape", inputs: ["z"], outputs: ["dims"] }, { type: "Size", inputs: ["dims"], outputs: ["r"] }], asked.initializers) };
+    const otherwise: ModelSpec = { ...branch([{ type: "Size", inputs: ["x"], outputs: ["r"] }]) };
+    const bytes = modelBytes({ opset: 17, inputs: { x: float(["n", "m"]), flag: { dtype: "bool", dims: [] } }, outputs: { y: undefined }, initializers: {}, nodes: [{ type: "If", inputs: ["flag"], outputs: ["y"], name: "outer", attributes: { then_branch: inner, else_branch: otherwise } }] });
+    const session = await load(compileModel(bytes).artifact);
+    for (const [dims, flag] of [[[3, 1], 1], [[3, 4], 1], [[3, 1], 0], [[3, 4], 0]] as const) {
+      const feeds = { x: wave(dims), flag: tensor("bool", [], Uint8Array.of(flag)) };
+      const results = await session.run({ x: RunTensor.of(feeds.x), flag: RunTensor.of(feeds.flag) });
+      expect(Array.from(present(results["y"], "y").unpacked().data as BigInt64Array)).toEqual(Array.from(present((await runOnnxruntime(bytes, feeds))["y"], "y").data as BigInt64Array));
+    }
+    session.dispose();
+  });
+  test("sizes that only running tells choose none", () => {
+    const asked = sizeIs("one", 1, "Equal", 1);
+    const nodes = asked.nodes.map((n) => (n.type === "Shape" ? { ...n, inputs: ["found"] } : n));
+    const bytes = modelBytes({ opset: 17, inputs: { x: float(["n"]) }, outputs: { y: undefined }, initializers: asked.initializers, nodes: [
+      { type: "NonZero", inputs: ["x"], outputs: ["found"] }, ...nodes,
+      { type: "If", name: "choose", inputs: ["one"], outputs: ["y"], attributes: { then_branch: branch([{ type: "Squeeze", inputs: ["found", "axes"], outputs: ["r"] }], { axes: i64(1) }), else_branch: branch([{ type: "Identity", inputs: ["found"], outputs: ["r"] }]) } },
+    ] });
+    expect(refusal(() => compileModel(bytes))).toBe("OF2090");
   });
 });

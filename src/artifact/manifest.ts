@@ -52,8 +52,8 @@ export interface InputJson extends PortJson {
 /** A part of the weights section in a file of its own; `file` is relative to the artifact. */
 export interface ExternalPieceJson { readonly file: string; readonly offset: number; readonly length: number; readonly checksum: number }
 
-/** Two sizes that must be equal, or one of which may be 1 with `broadcast`; `node` needs it, where `when` is not 0. */
-export interface CheckJson { readonly a: DimJson; readonly b: DimJson; readonly broadcast?: true; readonly node: string; readonly when?: DimJson }
+/** Two sizes that must be equal, or one of which may be 1 with `broadcast`; `node` needs it, where no predicate of `where` is 0. */
+export interface CheckJson { readonly a: DimJson; readonly b: DimJson; readonly broadcast?: true; readonly node: string; readonly where?: readonly DimJson[] }
 
 /** Code for a machine, by the numbers of the container's sections that hold it. */
 export interface CodeJson {
@@ -81,6 +81,8 @@ export interface MemoryJson {
 /** A block of the arena, alive from step `first` to step `last`. */
 export interface BlockJson {
   readonly bytes: DimJson;
+  /** It is used only where none of these is 0. */
+  readonly where?: readonly DimJson[];
   readonly first: number;
   readonly last: number;
   readonly at: AddressJson;

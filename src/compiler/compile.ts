@@ -138,6 +138,6 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
 function checksOf({ graph, info }: Prepared): { readonly checks?: readonly CheckJson[] } {
   const known = new Set(graph.inputs.flatMap((v) => v.type.shape.flatMap((d) => [...symbolsOf(d)])));
   const checks = info.agreements.filter(({ a, b }) => [...symbolsOf(a), ...symbolsOf(b)].every((s) => known.has(s)))
-    .map(({ a, b, how, node, when }): CheckJson => ({ a: dimToJson(a), b: dimToJson(b), node, ...(how === "broadcast" ? { broadcast: true } : {}), ...(when === undefined ? {} : { when: dimToJson(when) }) }));
+    .map(({ a, b, how, node, where }): CheckJson => ({ a: dimToJson(a), b: dimToJson(b), node, ...(how === "broadcast" ? { broadcast: true } : {}), ...(where ? { where: where.map(dimToJson) } : {}) }));
   return checks.length ? { checks } : {};
 }

@@ -48,13 +48,17 @@ export function fuse<G extends { readonly graph: Graph }>(read: () => G, settle:
     });
     const before = forbidden.size;
     for (const s of sites) if (s.outcome === "fired" && !options.switches.kind(s.name, s.at)) for (const n of s.nodes) forbidden.set(n, s.name);
-    if (forbidden.size === before) return { graph: g, regions, sites: distinct(withoutMoot([...ruleSites, ...sites])) };
+    if (forbidden.size === before) return { graph: g, regions, sites: distinct(withoutMoot([...ruleSites, ...sites]), options.typeOf) };
   }
 }
 
-/** One record a candidate: nodes that are replaced on the way may have left several that say the same. */
-function distinct(sites: readonly Site[]): readonly Site[] {
-  return [...new Map(sites.map((s) => [JSON.stringify([s.kind, s.name, s.at, s.nodes, s.outcome, s.code]), s])).values()];
+/**
+ * One record a candidate: nodes that are replaced on the way may have left several that say the same, and so do variants
+ * of a model, whose nodes have a number behind the file's name for them.
+ */
+function distinct(sites: readonly Site[], typeOf: (node: string) => string | undefined): readonly Site[] {
+  const inFile = (at: string): string => { const name = at.replace(/__\d+$/, ""); return typeOf(at) === undefined && typeOf(name) !== undefined ? name : at; };
+  return [...new Map(sites.map((s) => [JSON.stringify([s.kind, s.name, inFile(s.at), s.nodes, s.outcome, s.code]), { ...s, at: inFile(s.at) }])).values()];
 }
 
 function rewrite(graph: Graph, forbidden: ReadonlyMap<string, string>, kept: KeptDtypes, options: FuseOptions): readonly Site[] {

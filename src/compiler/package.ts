@@ -100,7 +100,7 @@ const portOf = (name: string, buffer: Buffer, buffers: BufferTable): PortJson =>
 function memoryOf(plan: MemoryPlan): Manifest["memory"] {
   return {
     table: plan.tableAddress, sizes: plan.dims.map(dimToJson), slots: plan.slots, fixedEnd: plan.fixedEnd,
-    arena: plan.arena.map((b) => ({ bytes: dimToJson(b.bytes), first: b.first, last: b.last, at: addressOf(b.storage, plan) })),
+    arena: plan.arena.map((b) => ({ bytes: dimToJson(b.storage.bytes), ...(b.where.length ? { where: b.where.map(dimToJson) } : {}), first: b.first, last: b.last, at: addressOf(b.storage, plan) })),
     weightBytes: plan.weightBytes, ...(plan.peak ? { peak: plan.peak } : {}),
   };
 }

@@ -13,6 +13,7 @@ import { legalize } from "../schedule/legalize.ts";
 import { scheduleLoops } from "../schedule/loops.ts";
 import { scheduleStructures } from "../schedule/structures.ts";
 import { mapKernels, placeScratch } from "./kernels.ts";
+import { shareWeights } from "./share-weights.ts";
 import type { StageObserver } from "./stages.ts";
 
 export interface Built {
@@ -46,7 +47,7 @@ export function build(graph: Graph, regions: readonly Region[], { reuse = true, 
   const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true, winograd }));
   const scheduled = mapKernels({ placements, ...structured }, (kernel) => (kernel.structure ? scheduleLoops(kernel, placements) : kernel));
   onStage({ name: "scheduled", program: scheduled });
-  const program = mapKernels(scheduled, (kernel) => legalize(kernel, placements));
+  const program = shareWeights(mapKernels(scheduled, (kernel) => legalize(kernel, placements)));
   onStage({ name: "legal", program });
   const plan = planMemory(program, { dims: programDims(program), reuse });
   onStage({ name: "planned", plan });

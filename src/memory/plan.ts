@@ -15,7 +15,7 @@ import type { Program, Storage } from "../kernel/program.ts";
 import { allSteps } from "../kernel/segments.ts";
 import { liveness, type Liveness } from "./liveness.ts";
 import { align, alignment, lowerBound, place } from "./place.ts";
-import { joinPresences, presences, sizeWhere } from "./presence.ts";
+import { joinPresences, presences, type Presence } from "./presence.ts";
 
 export type Address =
   | { readonly kind: "fixed"; readonly address: number }
@@ -30,8 +30,8 @@ export interface ArenaBlock {
   readonly storages: readonly Storage[];
   readonly first: number;
   readonly last: number;
-  /** Bytes that it needs: those of `storage`, or 0 with sizes for which nothing uses it. */
-  readonly bytes: Dim;
+  /** It needs memory only where these hold. */
+  readonly where: Presence;
 }
 
 export interface MemoryPlan {
@@ -113,8 +113,8 @@ function arenaBlocks(program: Program, live: Liveness, reuse: boolean): ArenaBlo
   if (reuse) joinInPlace(program, live, groups);
   const where = presences(program);
   const blocks = [...new Set(groups.values())].map((g): ArenaBlock => {
-    const storage = present(g.storages[0], "storage"), presence = g.storages.map((s) => where.get(s) ?? []).reduce(joinPresences);
-    return { storage, storages: g.storages, first: g.first, last: g.last, bytes: isSymbolic(storage.bytes) ? sizeWhere(storage.bytes, presence) : storage.bytes };
+    const { storages, first, last } = g;
+    return { storage: present(storages[0], "storage"), storages, first, last, where: storages.map((s) => where.get(s) ?? []).reduce(joinPresences) };
   });
   return blocks.sort((a, b) => a.first - b.first);
 }

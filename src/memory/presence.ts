@@ -3,7 +3,7 @@
  * other one runs, where its sizes may be huge, or make no sense.
  */
 import { present } from "../core/assert.ts";
-import { dimEqual, dimMul, dimSub, type Dim } from "../core/dim.ts";
+import { dimEqual, dimSub, type Dim } from "../core/dim.ts";
 import { nestedSteps, touchedBy } from "../kernel/accesses.ts";
 import type { Program, Step, Storage } from "../kernel/program.ts";
 
@@ -31,6 +31,3 @@ export function joinPresences(a: Presence, b: Presence): Presence {
   const length = a.findIndex((d, i) => !dimEqual(d, b[i] ?? -1));
   return length < 0 ? a : a.slice(0, length);
 }
-
-/** The size of something that is there only then. */
-export const sizeWhere = (bytes: Dim, presence: Presence): Dim => presence.reduce<Dim>(dimMul, bytes);

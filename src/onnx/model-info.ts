@@ -6,8 +6,8 @@ import type { Opsets } from "./operators.ts";
 
 export interface NodeAgreement extends Agreement {
   readonly node: string;
-  /** Only where this is not 0: in one of the model's variants. */
-  readonly when?: Dim;
+  /** Only where none of these is 0: in one of the model's variants. */
+  readonly where?: readonly Dim[];
 }
 
 export interface ModelInfo {

@@ -4,7 +4,7 @@
  */
 import { present } from "../core/assert.ts";
 import { fail } from "../core/diagnostic.ts";
-import { dimMul, dimSub, symbolsOf, type Dim } from "../core/dim.ts";
+import { dimSub, symbolsOf } from "../core/dim.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import { inferNode } from "../graph/infer-node.ts";
 import { If } from "../ops/if.ts";
@@ -28,7 +28,7 @@ export function joinVariants(split: Split<unknown>, names: readonly string[], st
     const name = `variant_${count++}`;
     if (readings.kind === "one") {
       const { graph, agreements } = read(name, around, settled(answers));
-      for (const a of agreements) state.agreements.set(`${name}: ${state.agreements.size}`, { ...a, when: whenAll(answers) });
+      for (const a of agreements) state.agreements.set(`${name}: ${state.agreements.size}`, { ...a, where: answers.map(({ predicate, taken }) => (taken ? predicate : dimSub(1, predicate))) });
       return graph;
     }
     const graph = new Graph(name, around);
@@ -47,6 +47,3 @@ export function joinVariants(split: Split<unknown>, names: readonly string[], st
   };
   return choose(split, state.main, [], names);
 }
-
-/** 1 where all of them hold, else 0. */
-const whenAll = (answers: readonly Requirement[]): Dim => answers.reduce<Dim>((all, { predicate, taken }) => dimMul(all, taken ? predicate : dimSub(1, predicate)), 1);

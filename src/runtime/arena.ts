@@ -87,7 +87,7 @@ export class Arena {
 
   #place(before: Placement | undefined): Placement {
     const { arena } = this.#plan;
-    const blocks = arena.map((b) => evaluateDimJson(b.bytes, this.#symbols));
+    const blocks = arena.map((b) => (b.where?.some((p) => evaluateDimJson(p, this.#symbols) === 0) ? 0 : evaluateDimJson(b.bytes, this.#symbols)));
     const known = arena.flatMap((b, i) => { const bytes = blocks[i]; return bytes === undefined ? [] : [{ i, bytes, first: b.first, last: b.last }]; });
     const placed = place(known, known.map((k) => before?.offsets[k.i]));
     const offsets: (number | undefined)[] = arena.map(() => undefined);

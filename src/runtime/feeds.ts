@@ -74,8 +74,8 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
 
 /** Sizes that operators need to agree. */
 function checkSizes(checks: readonly CheckJson[], symbols: ReadonlyMap<string, number>): void {
-  for (const { a, b, broadcast, node, when } of checks) {
-    if (when !== undefined && evaluateDimJson(when, symbols) === 0) continue;
+  for (const { a, b, broadcast, node, where } of checks) {
+    if (where?.some((p) => evaluateDimJson(p, symbols) === 0)) continue;
     const x = evaluateDimJson(a, symbols), y = evaluateDimJson(b, symbols);
     if (x === y || x === undefined || y === undefined || (broadcast && (x === 1 || y === 1))) continue;
     fail("OF7005", `'${node}' needs ${formatDimJson(a)} and ${formatDimJson(b)} to ${broadcast ? "broadcast" : "be equal"}, but they are ${x} and ${y}`, { hint: "check the shapes that are fed" });
