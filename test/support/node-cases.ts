@@ -7,8 +7,9 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { dtypes } from "../../src/core/dtype.ts";
 import { isTensor, type Datum } from "../../src/core/datum.ts";
-import { ModelProtoSchema, type ValueInfoProto } from "../../src/onnx/schema/onnx_pb.ts";
+import { ModelProtoSchema, type ValueInfoProto, type TypeProto } from "../../src/onnx/schema/onnx_pb.ts";
 import type { Tensor } from "../../src/core/tensor.ts";
 import { writeTensor } from "../../src/onnx/tensor-proto.ts";
 import { readItem } from "../../src/onnx/type-proto.ts";
@@ -40,13 +41,19 @@ export function loadNodeCase(name: string, folder = nodeCasesFolder()): NodeCase
       const read = (set: string, kind: string, values: readonly ValueInfoProto[]): Record<string, Datum> =>
         Object.fromEntries(values.flatMap(({ name: n, type }, i): [string, Datum][] => {
           const file = join(at, set, `${kind}_${i}.pb`);
-          return n !== "" && type && existsSync(file) ? [[n, readDatumFile(file, readItem(type, { value: n }))]] : [];
+          return n !== "" && type && existsSync(file) ? [[n, asDeclared(readDatumFile(file, readItem(type, { value: n })), type)]] : [];
         }));
       return readdirSync(at).filter((f) => f.startsWith("test_data_set_")).sort().map((set) => ({
         feeds: read(set, "input", graph?.input ?? []), expected: read(set, "output", graph?.output ?? []),
       }));
     },
   };
+}
+
+/** Releases of the standard before 1.13 store elements of bfloat16 as uint16: the same bits. */
+function asDeclared(d: Datum, type: TypeProto): Datum {
+  const isBrain = type.value.case === "tensorType" && type.value.value.elemType === dtypes.bfloat16.onnx;
+  return isBrain && isTensor(d) && d.dtype === "uint16" ? { ...d, dtype: "bfloat16" } : d;
 }
 
 /** The folder of the unpacked cases; undefined without test data. */
