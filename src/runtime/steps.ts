@@ -3,7 +3,6 @@ import type { AttributeValueJson, Manifest, StepJson } from "../artifact/manifes
 import { atRank } from "../core/datum.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { EvaluateAttribute, EvaluateAttributes, EvaluateData } from "../core/evaluate.ts";
-import { hostOperators } from "./host-operators.ts";
 import { check, guarded } from "./checks.ts";
 import { loop } from "./loop.ts";
 import { readScalar, receive, type Machine } from "./values.ts";
@@ -57,6 +56,7 @@ function timed(observer: StepObserver, label: string, kind: "segment" | "host", 
 }
 
 async function prepareHost(step: Extract<StepJson, { host: string }>, machine: Machine): Promise<() => void> {
+  const { hostOperators } = await import("./host-operators.ts");
   const find = hostOperators[`${step.domain}:${step.host}`] ?? fail("OF6005", `the artifact needs the host operator ${step.host}, which this runtime does not have`, { hint: "use the onnxfuse version that compiled it, or a newer one" });
   // What inference said holds: an operator on tensors is given tensors.
   const evaluate = (await find()) as EvaluateData;
