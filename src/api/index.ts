@@ -4,6 +4,7 @@ import { compileModel, type Compiled } from "../compiler/compile.ts";
 import { optimiseModel, type Optimised, type OptimiseOptions } from "../compiler/optimise.ts";
 import type { CompileOptions as CompilerOptions } from "../compiler/options.ts";
 import type { ModelSource } from "../onnx/read.ts";
+import { simplifyModel, type Simplified, type SimplifyOptions } from "../verify/simplify.ts";
 import { compileVerified, type Verification } from "../verify/verify.ts";
 
 export interface CompileOptions extends CompilerOptions {
@@ -28,13 +29,25 @@ export async function compile(model: ModelSource, options: CompileOptions = {}):
   return verify ? compileVerified(model, rest, verifyBudget) : compileModel(model, rest);
 }
 
-/** Fuses a model into ONNX that any runtime loads: rewrites in standard operators, regions as model-local functions. */
+/** Fuses a model into ONNX that any runtime loads: rewrites in standard operators, and at level `functions`, the default, regions as model-local functions. */
 export function optimise(model: ModelSource, options: OptimiseOptions = {}): Optimised {
   checkSource(model);
   checkOptions(options);
   return optimiseModel(model, options);
 }
 
+/**
+ * Simplifies a model into ONNX of the same opset with fewer nodes, never more, and compares the two on generated inputs
+ * (`check`, default 3). Throws a DiagnosticError for what the caller can mend, and where the results differ.
+ */
+export async function simplify(model: ModelSource, options: SimplifyOptions = {}): Promise<Simplified> {
+  checkSource(model);
+  checkOptions(options);
+  return simplifyModel(model, options);
+}
+
+export type { Simplified, SimplifyOptions } from "../verify/simplify.ts";
+export type { OperatorCounts } from "../onnx/operator-counts.ts";
 export type { Optimised, OptimiseOptions } from "../compiler/optimise.ts";
 export type { Counts, Detail, RegionTraffic, Report } from "../compiler/report.ts";
 export type { FusionSwitches } from "../compiler/switches.ts";

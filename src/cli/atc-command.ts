@@ -87,7 +87,7 @@ async function work(values: Values, environment: Environment, console: Console):
   };
   if (values["emit"] === "onnx") {
     const path = withExtension(output, ".onnx");
-    const { model: bytes, report, typeOf, externalData } = optimise(source, { ...options, externalLocation: options.externalWeights === "each" ? "weight" : `${basename(path)}.data` });
+    const { model: bytes, report, typeOf, externalData } = optimise(source, { ...options, level: values["emit_level"] === "standard" ? "standard" : "functions", externalLocation: options.externalWeights === "each" ? "weight" : `${basename(path)}.data` });
     logReport({ report, typeOf }, values["log"] ?? "null", console);
     write({ path, content: bytes }, report, filesBeside(path, externalData));
     return;

@@ -26,6 +26,7 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "soc_version", value: "<name>", doc: "accepted and recorded; the kernels are WebAssembly" },
   { name: "target", value: "<target>", doc: "machine code to make: wasm" },
   { name: "emit", value: "<form>", doc: "om (default) or onnx, the optimised graph for other runtimes", choices: ["om", "onnx"] },
+  { name: "emit_level", value: "<level>", doc: "of emitted ONNX: functions (default), regions as model-local functions, or standard, operators of the model's opset only", choices: ["functions", "standard"] },
   { name: "log", value: "<level>", doc: "debug, info, warning, error or null (default)", choices: ["debug", "info", "warning", "error", "null"] },
   { name: "enable_fusion", value: "<bool>", doc: "false builds without fusion", choices: ["true", "false"] },
   { name: "fusion_switch_file", value: "<file>", doc: "turns named fusions on or off" },

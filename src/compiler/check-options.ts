@@ -10,7 +10,7 @@ const count: Check = ["a number of at least 0", (v) => typeof v === "number" && 
 const text: Check = ["text", (v) => typeof v === "string"];
 const recordOf = (wanted: string, isRight: (value: unknown) => boolean): Check => [wanted, (v) => isRecord(v) && Object.values(v).every(isRight)];
 
-const checks: Readonly<Record<keyof OptimiseOptions | "verify" | "verifyBudget", Check>> = {
+const checks: Readonly<Record<keyof OptimiseOptions | "check" | "verify" | "verifyBudget", Check>> = {
   target: ["'wasm'", (v) => v === "wasm"],
   enableFusion: boolean, freezeInitializers: boolean, reuseMemory: boolean, winograd: boolean, separateSteps: boolean, strip: boolean, verify: boolean,
   allowApproximate: ["true, false or a list of rules", (v) => typeof v === "boolean" || (Array.isArray(v) && v.every((name) => typeof name === "string"))],
@@ -25,6 +25,8 @@ const checks: Readonly<Record<keyof OptimiseOptions | "verify" | "verifyBudget",
   outputTypes: ["an element type, or element types by output", (v) => typeof v === "string" || isRecord(v)],
   externalWeights: ["'each' or 'combined'", (v) => v === "each" || v === "combined"],
   externalLocation: text,
+  level: ["'standard' or 'functions'", (v) => v === "standard" || v === "functions"],
+  check: ["a whole number of at least 0", (v) => typeof v === "number" && Number.isSafeInteger(v) && v >= 0],
   skip: ["a list of rewrites", Array.isArray],
   onStage: ["a function", (v) => typeof v === "function"],
 };

@@ -86,10 +86,11 @@ export function workBefore(model: Prepared): Pick<CountedWork, "originalNodes" |
 /** Nodes that the graph has because it holds the model more than once. */
 export const copiedNodes = ({ info, nodesRead }: Prepared): number => (info.variants > 1 ? Math.max(0, nodesRead - info.originalNodes) : 0);
 
-interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"]; readonly switches: Report["switches"] }
+/** What `fuseModel` gives. */
+export interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"]; readonly switches: Report["switches"] }
 
-/** Reads, simplifies and fuses. `symbolic` as for `simplify`. */
-export function fuseModel(source: ModelSource, options: CompileOptions, symbolic: boolean): FusedModel {
+/** Reads, simplifies and fuses. `symbolic` and `keepComposites` as for `simplify`. */
+export function fuseModel(source: ModelSource, options: CompileOptions, symbolic: boolean, keepComposites = false): FusedModel {
   const fusion = options.enableFusion ?? true;
   const custom = options.customRules === undefined ? [] : readCustomRules(options.customRules);
   const chainRules = custom.filter((r): r is ChainRule => r.kind === "chain");
@@ -109,12 +110,12 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     const chains = fusion ? findChains(model.graph, chainRules) : [];
     options.onStage?.({ name: "read", graph: model.graph, info: model.info });
     const ledger = new Ledger(), nodesRead = countNodes(model.graph);
-    simplify(model.graph, ledger, { symbolic, keepQuantized: fusion });
+    simplify(model.graph, ledger, { symbolic, keepComposites, keepQuantized: fusion });
     options.onStage?.({ name: "simplified", graph: model.graph, info: model.info });
     return { ...model, ledger, nodesRead, chains, traffic: snapshotTraffic(model.graph) };
   };
   const settle = (m: Prepared): void => {
-    simplify(m.graph, m.ledger, { symbolic });
+    simplify(m.graph, m.ledger, { symbolic, keepComposites });
     if (symbolic) guardValues(m.graph);
   };
   const fused = fuse(read, settle, {

@@ -1,12 +1,19 @@
-/** A model's bytes → the optimised graph as ONNX again: rules carried out, regions as model-local functions. */
+/**
+ * A model's bytes → the optimised graph as ONNX again, at one of two levels: rules carried out and every region a
+ * model-local function, or operators of the model's opset alone. The second keeps of the rules only what pays there:
+ * where spelling a result takes more nodes than it saves, rules are left out; the result never has more nodes than the model.
+ */
+import { fail } from "../core/diagnostic.ts";
 import type { Graph } from "../graph/graph.ts";
-import type { ModelInfo } from "../onnx/model-info.ts";
-import { writeModel, writeModelWithExternalData } from "../onnx/write.ts";
-import type { ModelSource } from "../onnx/read.ts";
 import type { Region } from "../graph/region.ts";
-import { countWork } from "./counts.ts";
+import { decodeModel } from "../onnx/decode.ts";
+import type { ModelInfo } from "../onnx/model-info.ts";
+import { countOperators, totalOf, type OperatorCounts } from "../onnx/operator-counts.ts";
+import type { ModelSource } from "../onnx/read.ts";
+import { writeModel, writeModelWithExternalData } from "../onnx/write.ts";
 import { approximated } from "./approximations.ts";
-import { copiedNodes, fatesIn, fuseModel, workBefore } from "./compile.ts";
+import { copiedNodes, fatesIn, fuseModel, workBefore, type FusedModel } from "./compile.ts";
+import { countWork } from "./counts.ts";
 import { withCosts } from "./missed.ts";
 import type { CompileOptions } from "./options.ts";
 import type { Report } from "./report.ts";
@@ -15,32 +22,64 @@ import { regionTraffic } from "./traffic.ts";
 export interface OptimiseOptions extends CompileOptions {
   /** With `externalWeights`: the file that holds all, or the folder for a file each. Default `weights`. */
   readonly externalLocation?: string;
+  /** `functions`: regions as model-local functions. `standard`: operators of the model's opset only. Default `functions`. */
+  readonly level?: "standard" | "functions";
 }
 export interface Optimised {
   /** An ONNX model of the same opset, which any runtime loads. */
   readonly model: Uint8Array;
   /** Its external data, where that was asked for, by location beside the model. */
   readonly externalData: Readonly<Record<string, Uint8Array>>;
+  /** Nodes by operator, of the model with its functions inlined and of the result. */
+  readonly operators: { readonly before: OperatorCounts; readonly after: OperatorCounts };
   readonly report: Report;
   /** The operator type of an original node. */
   readonly typeOf: (node: string) => string | undefined;
 }
 
-/** Optimises a model into portable ONNX. Fails as `compileModel` does, and with OF2080 where its opset cannot say the result. */
+/**
+ * Optimises a model into portable ONNX. Fails as `compileModel` does, with OF2080 where its opset cannot say the result,
+ * and at level `standard` with OF5202 where the model is not to be had in as few nodes as it has.
+ */
 export function optimiseModel(source: ModelSource, options: OptimiseOptions = {}): Optimised {
+  return options.level === "standard" ? standardForm(source, options) : functionForm(source, options);
+}
+
+function functionForm(source: ModelSource, options: OptimiseOptions): Optimised {
   const fused = fuseModel(source, options, false);
-  const { graph: model, regions, sites, warnings, switches } = fused;
+  const { graph: model, regions, sites } = fused;
+  const file = written(model, regions, options);
+  return { ...file, ...accounts(source, file, fused, { compiled: countRegions(regions), regions, sites }) };
+}
+
+function standardForm(source: ModelSource, options: OptimiseOptions): Optimised {
+  const attempts = [options, { ...options, enableFusion: false }].map((o): Optimised => {
+    const fused = fuseModel(source, o, false, true);
+    const file = written(fused.graph, [], options);
+    return { ...file, ...accounts(source, file, fused, { compiled: nodesOf(file.model), regions: [], sites: fused.sites.filter((s) => s.kind === "rule") }) };
+  });
+  const best = attempts.reduce((a, b) => (b.report.nodes.compiled < a.report.nodes.compiled ? b : a));
+  const { original, compiled } = best.report.nodes;
+  if (compiled > original) fail("OF5202", `the model's opset says its ${original} nodes in ${compiled} simple ones, so there is nothing to gain`, { hint: "leave the model as it is" });
+  return best;
+}
+
+interface Made { readonly compiled: number; readonly regions: readonly Region[]; readonly sites: Report["sites"] }
+
+function accounts(source: ModelSource, file: Pick<Optimised, "model">, fused: FusedModel, { compiled, regions, sites }: Made): Omit<Optimised, "model" | "externalData"> {
+  const { graph: model, switches, warnings } = fused;
   const typeOf = (node: string): string | undefined => model.info.nodeTypes.get(node);
-  const compiled = countRegions(regions);
-  const original = model.info.originalNodes;
   const report: Report = {
-    model: model.info.name, nodes: { original, compiled },
+    model: model.info.name, nodes: { original: model.info.originalNodes, compiled },
     counts: countWork({ ...workBefore(model), compiled, added: copiedNodes(model), sites, regions, typeOf }),
-    sites: withCosts(sites, regions), fates: fatesIn(fused), switches, approximations: approximated(sites), traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, hostOperators: [],
+    sites: withCosts(sites, regions), fates: fatesIn({ ...fused, sites }), switches, approximations: approximated(sites), traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, hostOperators: [],
     warnings: [...model.info.warnings, ...warnings],
   };
-  return { ...written(model, regions, options), report, typeOf };
+  const before = countOperators(decodeModel(source instanceof Uint8Array ? source : source.model), true);
+  return { report, typeOf, operators: { before, after: countOperators(decodeModel(file.model), false) } };
 }
+
+const nodesOf = (model: Uint8Array): number => totalOf(countOperators(decodeModel(model), false));
 
 function written({ graph, info }: { readonly graph: Graph; readonly info: ModelInfo }, regions: readonly Region[], { externalWeights, externalLocation }: OptimiseOptions): Pick<Optimised, "model" | "externalData"> {
   if (externalWeights === undefined) return { model: writeModel(graph, info, { regions }), externalData: {} };

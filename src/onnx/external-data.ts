@@ -3,7 +3,8 @@
  * offsets and lengths are checked against the bytes that are really there.
  */
 import { fail, type Place } from "../core/diagnostic.ts";
-import type { TensorProto } from "./schema/onnx_pb.ts";
+import { decodeModel } from "./decode.ts";
+import { TensorProto_DataLocation, type TensorProto } from "./schema/onnx_pb.ts";
 
 /** The bytes of a file beside the model; undefined or an error when there is none. */
 export type ExternalData = (location: string) => Uint8Array | undefined;
@@ -54,3 +55,6 @@ function readSize(text: string | undefined, otherwise: number, what: string, pla
   if (!Number.isSafeInteger(value)) fail("OF2015", `external data's ${what} '${text}' is not a size`, { place });
   return value;
 }
+
+/** Whether a model keeps any of its initializers beside its file. */
+export const hasExternalWeights = (model: Uint8Array): boolean => decodeModel(model).graph.initializer.some((t) => t.dataLocation === TensorProto_DataLocation.EXTERNAL);

@@ -15,7 +15,10 @@ import type { Ledger } from "./ledger.ts";
 /** Rounds are bounded: each finds less than the one before, and shape arithmetic is rarely more than a few deep. */
 const maxRounds = 16;
 
-export interface SimplifyOptions extends FoldOptions {}
+export interface SimplifyOptions extends FoldOptions {
+  /** Leaves operators whole that have no kernel of their own. Default false. */
+  readonly keepComposites?: boolean;
+}
 
 /** Returns whether the graph changed. What was done is recorded in the ledger. */
 export function simplify(graph: Graph, ledger: Ledger, options: SimplifyOptions = {}): boolean {
@@ -33,7 +36,7 @@ export function simplify(graph: Graph, ledger: Ledger, options: SimplifyOptions 
       eliminateDeadCode(graph, ledger),
     ];
     // Composites last: what has become constant by then may give them a kernel of their own.
-    if (!did.some(Boolean) && !expandComposites(graph, ledger, options.symbolic === false)) return changed;
+    if (!did.some(Boolean) && (options.keepComposites || !expandComposites(graph, ledger, options.symbolic === false))) return changed;
     changed = true;
   }
   return changed;

@@ -14,6 +14,7 @@ export const compileCommand: Command = {
   options: [
     { flags: "output <file>", doc: "where to write (default: beside the model, .om)" },
     { flags: "emit <form>", doc: "om, or onnx for other runtimes" },
+    { flags: "emit-level <level>", doc: "of emitted ONNX: functions (default: regions as model-local functions) or standard (operators of the model's opset only)" },
     { flags: "external-weights <form>", doc: "keep weights in files beside the result: each, or combined" },
     { flags: "strip", doc: "leave the fusion report out" },
     { flags: "verify", doc: "compare the result with the original model" },
@@ -24,13 +25,15 @@ export const compileCommand: Command = {
     const [model = ""] = line.operands;
     const emit = line.value("emit") ?? "om";
     if (emit !== "om" && emit !== "onnx") fail("OF1002", `--emit ${emit} is not accepted`, { hint: "use om or onnx" });
+    const level = line.value("emit-level") ?? "functions";
+    if (level !== "standard" && level !== "functions") fail("OF1002", `--emit-level ${level} is not accepted`, { hint: "use standard or functions" });
     const source = readModelFile(model);
     const output = line.value("output") ?? model.replace(/\.onnx$/, "") + (emit === "om" ? ".om" : ".fused.onnx");
     const external = externalForm(line.value("external-weights"));
     const options = { ...compileOptionsOf(line), strip: line.has("strip"), ...(external === undefined ? {} : { externalWeights: external }) };
     console.progress?.(`compiling ${model}${line.has("verify") ? " and verifying it" : ""}`);
     let bytes: Uint8Array, report: Report, externalData: Readonly<Record<string, Uint8Array>>, verification: Verification | undefined;
-    if (emit === "onnx") ({ model: bytes, report, externalData } = optimise(source, { ...options, externalLocation: external === "each" ? "weight" : `${basename(output)}.data` }));
+    if (emit === "onnx") ({ model: bytes, report, externalData } = optimise(source, { ...options, level, externalLocation: external === "each" ? "weight" : `${basename(output)}.data` }));
     else ({ artifact: bytes, report, externalData, verification } = await compile(source, { ...options, verify: line.has("verify"), verifyBudget: line.count("verify-budget", 60) }));
     console.progress?.();
     writeFiles([{ path: output, content: bytes }, ...filesBeside(output, externalData)]);
@@ -40,7 +43,8 @@ export const compileCommand: Command = {
   },
 };
 
-function externalForm(form: string | undefined): "each" | "combined" | undefined {
+/** The value of `--external-weights`. Fails with OF1002. */
+export function externalForm(form: string | undefined): "each" | "combined" | undefined {
   if (form === undefined || form === "each" || form === "combined") return form;
   return fail("OF1002", `--external-weights ${form} is not accepted`, { hint: "use each or combined" });
 }
