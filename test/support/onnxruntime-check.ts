@@ -11,6 +11,8 @@ import { runOnnxruntime } from "./onnxruntime.ts";
 export interface JudgedCase {
   readonly type: string;
   readonly domain?: string;
+  /** The standard's version; by default the newest that onnxruntime has most kernels for. */
+  readonly opset?: number;
   /** An empty name leaves an output out; the rest have these ranks. */
   readonly outputs: readonly (readonly [dtype: DType, rank: number] | undefined)[];
   readonly inputs: readonly (JudgedInput | undefined)[];
@@ -32,10 +34,10 @@ export async function judge(c: JudgedCase): Promise<string | undefined> {
 }
 
 /** The case as a model of one node, with what it is fed. */
-export function modelOf({ type, domain = "com.microsoft", outputs, inputs, attributes = {} }: JudgedCase): { readonly bytes: Uint8Array; readonly feeds: Readonly<Record<string, Tensor>> } {
+export function modelOf({ type, domain = "com.microsoft", opset = domain === "" ? 24 : 21, outputs, inputs, attributes = {} }: JudgedCase): { readonly bytes: Uint8Array; readonly feeds: Readonly<Record<string, Tensor>> } {
   const given = inputs.flatMap((input, i) => (input ? [{ name: `x${i}`, ...input }] : []));
   const spec: ModelSpec = {
-    opset: domain === "" ? 24 : 21, ir: 10,
+    opset, ir: 10,
     inputs: Object.fromEntries(given.filter((g) => !g.constant).map(({ name, tensor, dims }) => [name, { dtype: tensor.dtype, dims: dims ?? tensor.dims }])),
     initializers: Object.fromEntries(given.filter((g) => g.constant).map(({ name, tensor }) => [name, tensor])),
     outputs: Object.fromEntries(outputs.flatMap((o, i) => (o ? [[`y${i}`, { dtype: o[0], dims: Array.from({ length: o[1] }, (_, d) => `y${i}_${d}`) }]] : []))),
