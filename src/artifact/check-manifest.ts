@@ -9,7 +9,7 @@ import { dtypes, type DType } from "../core/dtype.ts";
 import { packedBytes } from "../core/packed.ts";
 import type { SectionKind } from "./container.ts";
 import { inconsistent } from "./inconsistent.ts";
-import type { AddressJson, AttributeValueJson, DataJson, Manifest, PortJson, StepJson } from "./manifest.ts";
+import type { AddressJson, AttributeValueJson, DataJson, Manifest, PortJson, StepJson, WeightJson } from "./manifest.ts";
 
 /** WebAssembly's memory, of which no address is outside and no size is larger. */
 const mostBytes = 2 ** 32;
@@ -85,13 +85,23 @@ class Check {
     for (const o of list(m.outputs, "outputs")) this.#port(o, names);
     for (const w of list(m.weights, "weights")) {
       if (size(w.at, "a weight's address") + size(w.bytes, "a weight's length") > m.memory.fixedEnd) inconsistent("a weight lies outside the memory");
-      if (!("input" in w.source)) { this.#data(w.source); continue; }
+      if (!("input" in w.source)) { this.#data(w.source); this.#widened(w.source, w); continue; }
       const { input } = w.source;
       if (!m.inputs.some((i) => i.name === input && i.default)) inconsistent(`there is no input '${input}' with a default`);
     }
     for (const h of m.held === undefined ? [] : list(m.held, "held constants")) { this.#buffer(h.buffer); this.#data(h.data); }
     for (const c of m.checks === undefined ? [] : list(m.checks, "checks")) { dim(c.a); dim(c.b); text(c.node, "the node of a check"); }
     this.#steps(m.steps, 0);
+  }
+
+  #widened(source: DataJson, { widen, pack, bytes }: WeightJson): void {
+    if (widen === undefined) return;
+    const { scales } = widen, elements = source.dims.reduce((n, d) => n * d, 1);
+    if (source.dtype !== (scales ? "int8" : "float16")) inconsistent(`a weight of ${source.dtype} is widened`);
+    if (pack === undefined && elements * 4 !== bytes) inconsistent("a widened weight does not fill its place");
+    if (!scales) return;
+    this.#data(scales);
+    if (scales.dtype !== "float32" || scales.dims.length !== source.dims.length || scales.dims.some((d, i) => d !== 1 && d !== source.dims[i])) inconsistent("a weight's scales do not fit it");
   }
 
   #memory(): void {

@@ -154,6 +154,8 @@ export interface WeightJson {
   readonly bytes: number;
   /** The elements, or the overridable input that they come from. */
   readonly source: DataJson | { readonly input: string };
+  /** The source's elements are float16, or int8, and become float32 before they are arranged; int8 times `scales`, of sizes that are the source's or 1. */
+  readonly widen?: { readonly scales?: DataJson };
   /** How the source is arranged for its kernel; absent when it is stored as it lies in memory. */
   readonly pack?: PackSpec;
 }

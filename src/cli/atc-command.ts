@@ -153,6 +153,7 @@ function compileOptions(values: Values, environment: Environment): CompileOption
     reuseMemory: values["disable_reuse_memory"] !== "1",
     winograd: values["winograd"] !== "false",
     strip: values["strip"] === "true",
+    ...(values["weights"] === "f16" || values["weights"] === "int8" ? { weights: values["weights"] } : {}),
     ...(values["keep_dtype"] === undefined ? {} : { keepDtype: keptDtypes(values["keep_dtype"]) }),
     ...(externalWeights === undefined ? {} : { externalWeights }),
     fusionSwitches: fusionSwitchesOf({ file: values["fusion_switch_file"], environment, level: values["oo_level"], inline: values["optimization_switch"], onlyRule: values["only_rule"] }),

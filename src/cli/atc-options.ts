@@ -53,6 +53,7 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "external_weight", value: "<number>", doc: "1 writes each weight into a file of the folder weight, 2 all into one file; 0 (default) keeps them in the artifact", choices: ["0", "1", "2"] },
   { name: "debug_dir", value: "<folder>", doc: "writes every stage of the compilation there as text" },
   { name: "winograd", value: "<bool>", doc: "false computes 3x3 convolutions directly: slower, with a tenth of the rounding error", choices: ["true", "false"] },
+  { name: "weights", value: "<form>", doc: "f16 or int8: holds the weights of contractions so; --verify says what that changes", choices: ["f16", "int8"] },
   { name: "strip", value: "<bool>", doc: "leaves the fusion report out of the file", choices: ["true", "false"] },
 ];
 

@@ -1,5 +1,6 @@
 /** Compilation options from the command line of `onnxfuse` commands. */
 import type { CompileOptions } from "../api/index.ts";
+import { fail } from "../core/diagnostic.ts";
 import type { CommandLine } from "./commands/command.ts";
 import { parseDims } from "./dims.ts";
 import { readRulesFile } from "./fusion-rules.ts";
@@ -8,6 +9,8 @@ import { parseInputShapes } from "./input-shapes.ts";
 
 export function compileOptionsOf(line: CommandLine): CompileOptions {
   const rules = line.value("fusion-rules");
+  const weights = line.value("weights");
+  if (weights !== undefined && weights !== "f16" && weights !== "int8") fail("OF1002", `--weights ${weights} is not accepted`, { hint: "use f16 or int8" });
   const fuel = line.value("max-rewrites");
   return {
     inputShapes: parseInputShapes(line.values("shape").join(";"), "shape"),
@@ -17,6 +20,7 @@ export function compileOptionsOf(line: CommandLine): CompileOptions {
     allowApproximate: line.has("allow-approximate") || line.values("approximate"),
     ...(fuel === undefined ? {} : { fuel: line.count("max-rewrites", 0, 0) }),
     ...(line.values("keep-dtype").length ? { keepDtype: line.values("keep-dtype") } : {}),
+    ...(weights === undefined ? {} : { weights }),
     winograd: !line.has("no-winograd"),
     fusionSwitches: fusionSwitchesOf({
       file: line.value("fusion-switches"), environment: process.env, onlyRule: line.value("only-rule"),

@@ -2,6 +2,7 @@
 import type { Report } from "../api/index.ts";
 import { dimAdd } from "../core/dim.ts";
 import { dimFromJson, dimToJson, evaluateDimJson, formatDimJson, type DimJson } from "../core/dim-json.ts";
+import { csv } from "./csv.ts";
 
 const columns = ["Model Name", "Model ID", "Fusion Op", "Original Ops", "Memory Input(KB)", "Memory Output(KB)", "Memory Weight(KB)", "Memory Workspace(KB)", "Memory Total(KB)", "Traffic Before(KB)", "Traffic After(KB)"];
 
@@ -11,7 +12,7 @@ export function fusionOpCsv(report: Report): string {
     report.model, "0", t.region, t.nodes.join(";"), size(t.after.read), size(t.after.written), size(t.weights), "0",
     total([t.after.read, t.after.written, t.weights]), total([t.before.read, t.before.written]), total([t.after.read, t.after.written]),
   ]);
-  return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\n") + "\n";
+  return csv([columns, ...rows]);
 }
 
 const kilobytes = (bytes: number): string => String(Number((bytes / 1024).toFixed(3)));
@@ -21,5 +22,3 @@ function total(parts: readonly DimJson[]): string {
   if (known.every((k): k is number => k !== undefined)) return kilobytes(known.reduce((a, b) => a + b, 0));
   return size(dimToJson(parts.map(dimFromJson).reduce((a, b) => dimAdd(a, b), 0)));
 }
-/** A cell as RFC 4180 writes it. */
-const cell = (text: string): string => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

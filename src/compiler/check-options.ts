@@ -25,6 +25,7 @@ const checks: Readonly<Record<keyof OptimiseOptions | "check" | "verify" | "veri
   outputTypes: ["an element type, or element types by output", (v) => typeof v === "string" || isRecord(v)],
   externalWeights: ["'each' or 'combined'", (v) => v === "each" || v === "combined"],
   externalLocation: text,
+  weights: ["'f16' or 'int8'", (v) => v === "f16" || v === "int8"],
   level: ["'standard' or 'functions'", (v) => v === "standard" || v === "functions"],
   check: ["a whole number of at least 0", (v) => typeof v === "number" && Number.isSafeInteger(v) && v >= 0],
   skip: ["a list of rewrites", Array.isArray],

@@ -23,7 +23,7 @@ import { withCosts } from "./missed.ts";
 import { normalOptions, type CompileOptions } from "./options.ts";
 import { castOutputs, selectOutputs } from "./outputs.ts";
 import { packageProgram, type Packaged } from "./package.ts";
-import { build } from "./pipeline.ts";
+import { build, type BuildOptions } from "./pipeline.ts";
 import type { Report } from "./report.ts";
 import { Switches } from "./switches.ts";
 import { regionTraffic, snapshotTraffic, type TrafficSnapshot } from "./traffic.ts";
@@ -52,11 +52,11 @@ interface Prepared extends ReadModel {
 export function compileModel(source: ModelSource, options: CompileOptions = {}): Compiled {
   const fused = fuseModel(source, options, true);
   const { graph: model, regions } = fused;
-  const { program, plan, code, relaxation, attention } = build(model.graph, regions, { reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true, separateSteps: options.separateSteps ?? false, ...observed(options) });
+  const typeOf = (node: string): string | undefined => model.info.nodeTypes.get(node);
+  const { program, plan, code, relaxation, attention, work, narrowed } = build(model.graph, regions, { ...narrowing(options, typeOf), reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true, separateSteps: options.separateSteps ?? false, ...observed(options) });
   const bytes = source instanceof Uint8Array ? source : source.model;
   const hosts = [...allSteps(program.steps)].filter((s) => s.kind === "host");
   const compiled = countSteps(program);
-  const typeOf = (node: string): string | undefined => model.info.nodeTypes.get(node);
   const report: Report = {
     model: model.info.name,
     nodes: { original: model.info.originalNodes, compiled },
@@ -64,6 +64,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     sites: withCosts(fused.sites, regions), fates: fatesIn(fused), switches: fused.switches, approximations: approximated(fused.sites), traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
     code: { simd: code.code.length, relaxation: relaxation.length },
+    kernels: work, ...(options.weights ? { narrowed } : {}),
     hostOperators: hosts.map((h) => ({ op: h.op, nodes: h.origin.nodes })),
     warnings: [...model.info.warnings, ...fused.warnings],
   };
@@ -76,6 +77,13 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
 export const fatesIn = ({ graph: { info, ledger }, sites, regions }: FusedModel): Report["fates"] => fatesOf({ nodeTypes: info.nodeTypes, departures: ledger.departures, sites, regions });
 
 const observed = ({ onStage }: CompileOptions): Pick<CompileOptions, "onStage"> => (onStage ? { onStage } : {});
+
+/** How weights are narrowed, where that is asked for. */
+function narrowing({ weights: form, keepDtype = [] }: CompileOptions, typeOf: (node: string) => string | undefined): Pick<BuildOptions, "weights"> {
+  if (!form) return {};
+  const kept = new Set(keepDtype);
+  return { weights: { form, keeps: (nodes) => nodes.some((n) => kept.has(n) || kept.has(`OpType::${typeOf(n) ?? ""}`)) } };
+}
 
 /** What was done before fusion, for `countWork`. */
 export function workBefore(model: Prepared): Pick<CountedWork, "originalNodes" | "nodesRead" | "constants" | "ledger"> {

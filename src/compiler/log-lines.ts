@@ -29,6 +29,7 @@ export function summaryLines(report: Report): string[] {
     ...report.counts.details.map((d) => `[GE]   ${d.label}: ${d.times} times`),
     ...report.switches.filter((s) => s.sites.length).map((s) => `[GE] Fusion switch ${s.name}:${s.on ? "on" : "off"} decided ${s.sites.length} sites`),
     ...approximationLines(report),
+    ...narrowedLines(report),
   ];
 }
 
@@ -40,4 +41,11 @@ export function refusalLines(report: Report): string[] {
 /** Rules that approximate and were allowed to. */
 function approximationLines({ approximations }: Report): string[] {
   return approximations.map(({ rule, times }) => `[GE] Approximation: ${rule}, ${times} times`);
+}
+
+/** How many weights are held in fewer bits. */
+function narrowedLines({ narrowed }: Report): string[] {
+  if (!narrowed) return [];
+  const done = narrowed.filter((n) => n.error !== undefined), worst = done.reduce((most, n) => Math.max(most, n.error ?? 0), 0);
+  return [`[GE] Weights in fewer bits: ${done.length} of ${narrowed.length}${done.length ? `, each element changed by at most ${worst.toExponential(1)} of its weight's largest` : ""}`];
 }

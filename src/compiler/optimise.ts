@@ -39,9 +39,10 @@ export interface Optimised {
 
 /**
  * Optimises a model into portable ONNX. Fails as `compileModel` does, with OF2080 where its opset cannot say the result,
- * and at level `standard` with OF5202 where the model is not to be had in as few nodes as it has.
+ * with OF5004 for narrowed weights, and at level `standard` with OF5202 where the model is not to be had in as few nodes as it has.
  */
 export function optimiseModel(source: ModelSource, options: OptimiseOptions = {}): Optimised {
+  if (options.weights) fail("OF5004", "weights are narrowed in artifacts, not in emitted ONNX", { hint: "leave out the option weights, or compile to an artifact" });
   return options.level === "standard" ? standardForm(source, options) : functionForm(source, options);
 }
 
@@ -72,7 +73,7 @@ function accounts(source: ModelSource, file: Pick<Optimised, "model">, fused: Fu
   const report: Report = {
     model: model.info.name, nodes: { original: model.info.originalNodes, compiled },
     counts: countWork({ ...workBefore(model), compiled, added: copiedNodes(model), sites, regions, typeOf }),
-    sites: withCosts(sites, regions), fates: fatesIn({ ...fused, sites }), switches, approximations: approximated(sites), traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, hostOperators: [],
+    sites: withCosts(sites, regions), fates: fatesIn({ ...fused, sites }), switches, approximations: approximated(sites), traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, kernels: [], hostOperators: [],
     warnings: [...model.info.warnings, ...warnings],
   };
   const before = countOperators(decodeModel(source instanceof Uint8Array ? source : source.model), true);

@@ -31,6 +31,8 @@ export interface CompileOptions {
   readonly separateSteps?: boolean;
   /** Keeps weights in files beside the artifact: one for `each`, or all `combined`. Default: inside. */
   readonly externalWeights?: "each" | "combined";
+  /** Holds the weights of contractions in float16, or in int8 with a scale for every output channel. Default: as the model does. Nodes in `keepDtype` keep theirs. */
+  readonly weights?: "f16" | "int8";
   /** Leaves the fusion report out of the artifact. Default false. */
   readonly strip?: boolean;
   /** Names of the values to give as outputs, instead of the model's. */
@@ -74,6 +76,7 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (options.skip?.length) out["skip"] = options.skip;
   if (options.socVersion !== undefined) out["socVersion"] = options.socVersion;
   if (options.strip) out["strip"] = true;
+  if (options.weights) out["weights"] = options.weights;
   if (options.winograd === false) out["winograd"] = false;
   out["target"] = options.target ?? "wasm";
   return out;

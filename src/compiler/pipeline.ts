@@ -11,7 +11,9 @@ import { planMemory, type MemoryPlan } from "../memory/plan.ts";
 import { chooseLayouts } from "../schedule/layout.ts";
 import { legalize } from "../schedule/legalize.ts";
 import { scheduleLoops } from "../schedule/loops.ts";
+import { narrowWeights, type NarrowedWeight, type WeightForm } from "../schedule/narrow-weights.ts";
 import { scheduleStructures } from "../schedule/structures.ts";
+import { kernelWork, type KernelWork } from "./kernel-work.ts";
 import { mapKernels, placeScratch } from "./kernels.ts";
 import { shareWeights } from "./share-weights.ts";
 import type { StageObserver } from "./stages.ts";
@@ -24,6 +26,10 @@ export interface Built {
   readonly relaxation: Uint8Array;
   /** Original nodes of each step that is an attention kernel with an online softmax. */
   readonly attention: readonly (readonly string[])[];
+  /** What each kernel has to do. */
+  readonly work: readonly KernelWork[];
+  /** Weights that were asked to be in fewer bits. */
+  readonly narrowed: readonly NarrowedWeight[];
 }
 
 export interface BuildOptions {
@@ -31,17 +37,20 @@ export interface BuildOptions {
   readonly reuse?: boolean;
   /** 3x3 convolutions may be computed by F(4x4,3x3). */
   readonly winograd?: boolean;
+  /** Weights of contractions in fewer bits, but those of nodes that are kept. */
+  readonly weights?: { readonly form: WeightForm; readonly keeps: (nodes: readonly string[]) => boolean };
   /** Every kernel call is a function of its own for the runtime, so that each can be timed. */
   readonly separateSteps?: boolean;
   readonly onStage?: StageObserver;
 }
 
 /** Graph and regions → program → plan → code. */
-export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true, separateSteps = false, onStage = () => undefined }: BuildOptions = {}): Built {
+export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true, separateSteps = false, weights, onStage = () => undefined }: BuildOptions = {}): Built {
   const lowered = lowerProgram(graph, regions);
   onStage({ name: "lowered", program: lowered });
   const attention = [...allSteps(lowered.steps)].flatMap((s) => (s.kind === "call" && s.kernel.structure?.kind === "attention" ? [s.origin.nodes] : []));
-  const laidOut = placeScratch(chooseLayouts(lowered));
+  const { program: narrow, narrowed } = weights ? narrowWeights(lowered, weights.form, weights.keeps) : { program: lowered, narrowed: [] };
+  const laidOut = placeScratch(chooseLayouts(narrow));
   onStage({ name: "laid-out", program: laidOut });
   const looped = mapKernels(laidOut, (kernel) => (kernel.structure ? kernel : scheduleLoops(kernel, laidOut.placements)));
   const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true, winograd }));
@@ -53,5 +62,5 @@ export function build(graph: Graph, regions: readonly Region[], { reuse = true, 
   onStage({ name: "planned", plan });
   const code = emitModule(program, plan, { relaxedSimd: false, separateSteps }), relaxed = emitModule(program, plan, { relaxedSimd: true, separateSteps });
   onStage({ name: "emitted", code });
-  return { program, plan, code, relaxation: relaxationOf(code.code, relaxed.code), attention };
+  return { program, plan, code, relaxation: relaxationOf(code.code, relaxed.code), attention, work: kernelWork(laidOut), narrowed };
 }

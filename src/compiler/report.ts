@@ -1,6 +1,8 @@
 /** What a compilation did: node counts that sum exactly, the record of every candidate site, traffic, memory. */
 import type { DimJson } from "../core/dim-json.ts";
 import type { Diagnostic } from "../core/diagnostic.ts";
+import type { KernelWork } from "./kernel-work.ts";
+import type { NarrowedWeight } from "../schedule/narrow-weights.ts";
 import type { SwitchEffect } from "./switches.ts";
 import type { Site } from "../rewrite/site.ts";
 
@@ -24,6 +26,10 @@ export interface Report {
 
   /** Bytes of code, and of what changes in it for relaxed SIMD. */
   readonly code: { readonly simd: number; readonly relaxation: number };
+  /** Weights that were asked to be in fewer bits, where some were. */
+  readonly narrowed?: readonly NarrowedWeight[];
+  /** What each kernel has to compute and move. */
+  readonly kernels: readonly KernelWork[];
   /** Operators without kernels, run by the host. */
   readonly hostOperators: readonly { readonly op: string; readonly nodes: readonly string[] }[];
   readonly warnings: readonly Diagnostic[];

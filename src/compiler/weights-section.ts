@@ -5,7 +5,8 @@ import { byteSize } from "../core/dtype.ts";
 import { encodeStrings } from "../core/string-bytes.ts";
 import type { PackSpec } from "../core/pack-spec.ts";
 import { isPacked, packElements } from "../core/packed.ts";
-import { bytesOf, numericData, sizeOf, stringsOf, type Tensor } from "../core/tensor.ts";
+import { bytesOf, fromNumbers, numericData, rowMajorStrides, sizeOf, stringsOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
+import type { StoredForm } from "../kernel/program.ts";
 import { packedLength, packTensor } from "../memory/pack.ts";
 
 const alignment = 64;
@@ -40,6 +41,20 @@ export class WeightsSection {
     return uniform && !isUniform(bytesOf(packed), byteSize(packed.dtype)) ? { source: this.add(t), pack: spec } : { source: this.add(packed) };
   }
 
+  /** Stores a weight in fewer bits, packed where that keeps its size; else it is packed at load. */
+  addNarrow(t: Tensor, spec: PackSpec, stored: StoredForm): Pick<WeightJson, "source" | "pack" | "widen"> {
+    const later = spec.kind === "copy" ? {} : { pack: spec };
+    const early = spec.kind === "panels" && spec.as === "float32" && packedLength(t.dims, spec) <= sizeOf(t.dims);
+    if (stored.as === "float16") {
+      const halves = (x: Tensor): DataJson => this.add(fromNumbers("float16", x.dims, toNumbers(x)));
+      return early ? { source: halves(packTensor(t, spec)), widen: {} } : { source: halves(t), widen: {}, ...later };
+    }
+    const { axis, bytes, scales } = stored, whole = tensor("int8", t.dims, bytes);
+    if (!early) return { source: this.add(whole), widen: { scales: this.add(tensor("float32", t.dims.map((d, i) => (i === axis ? d : 1)), scales)) }, ...later };
+    const panels = spec.groups * Math.ceil(spec.n / spec.nr), packed = packTensor(whole, { ...spec, as: "int8" });
+    return { source: this.add(tensor("int8", [panels, spec.k, spec.nr], numericData(packed))), widen: { scales: this.add(panelScales(t, spec, axis, scales)) } };
+  }
+
   bytes(): Uint8Array {
     const out = new Uint8Array(this.#end);
     for (const p of this.#pieces) out.set(p.bytes, p.offset);
@@ -60,6 +75,17 @@ export class WeightsSection {
     this.#end = Math.ceil((piece.offset + bytes.length) / alignment) * alignment;
     return piece.offset;
   }
+}
+
+/** The scale of every column of every panel. */
+function panelScales(t: Tensor, spec: Extract<PackSpec, { kind: "panels" }>, axis: number, scales: Float32Array): Tensor {
+  const { groups, n, nr, strideG, strideN, offset = 0 } = spec, panels = Math.ceil(n / nr), inner = rowMajorStrides(t.dims)[axis] ?? 1;
+  const out = new Float32Array(groups * panels * nr).fill(1);
+  for (let g = 0; g < groups; g++) for (let column = 0; column < n; column++) {
+    const channel = Math.floor((offset + g * strideG + column * strideN) / inner) % scales.length;
+    out[(g * panels) * nr + column] = scales[channel] ?? 1;
+  }
+  return tensor("float32", [groups * panels, 1, nr], out);
 }
 
 const elementBytes = (t: Tensor, spec: PackSpec): number =>

@@ -15,6 +15,16 @@ export function fromFloat16(half: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
+/** Finite float16 bits → float32 values in `to`, exact: the exponent is moved by a product. */
+export function widenFloat16(halves: Uint16Array, to: Float32Array): void {
+  const words = new Uint32Array(to.buffer, to.byteOffset, to.length), power = 2 ** 112;
+  for (let i = 0; i < words.length; i++) {
+    const half = halves[i] ?? 0;
+    words[i] = ((half & 0x8000) << 16) | ((half & 0x7fff) << 13);
+    to[i] = (to[i] ?? 0) * power;
+  }
+}
+
 /** Value → float16 bits; overflow gives infinity, as IEEE rounding does. */
 export function toFloat16(value: number): number {
   if (Number.isNaN(value)) return 0x7e00;

@@ -93,7 +93,14 @@ export interface Weight {
   readonly buffer: Buffer;
   readonly source: Tensor | { readonly input: string };
   readonly pack: PackSpec;
+  /** How artifacts hold the elements, which are exact in it; as they are where absent. */
+  readonly stored?: StoredForm;
 }
+
+/** float32 elements in fewer bits. int8: `bytes` times the scale of their index along `axis`. */
+export type StoredForm =
+  | { readonly as: "float16" }
+  | { readonly as: "int8"; readonly axis: number; readonly bytes: Int8Array; readonly scales: Float32Array };
 
 export interface Program {
   readonly inputs: readonly ProgramInput[];

@@ -123,7 +123,7 @@ class ProgramWeights {
     if (before) return before.buffer;
     const name = `${weight.buffer.name}_packed${known.size > 0 ? known.size + 1 : ""}`;
     const buffer: Buffer = { name, dtype, shape: [length] };
-    known.set(key, { buffer, source: weight.source, pack: spec });
+    known.set(key, { buffer, source: weight.source, pack: spec, ...(weight.stored ? { stored: weight.stored } : {}) });
     this.placements.set(buffer, { storage: { name, kind: "weight", bytes: length * byteSize(dtype) }, layout: denseLayout(buffer.shape) });
     return buffer;
   }

@@ -19,6 +19,8 @@ export interface Verification {
   readonly dropped: readonly (SkippedRewrite & { readonly difference: number })[];
   /** The largest difference allowed, as a share of an output's largest element. */
   readonly tolerance: number;
+  /** Where weights are held in fewer bits: what that changes, in runs of the result. `runs` are then those of the same program with all bits. */
+  readonly narrowed?: { readonly runs: readonly VerifiedRun[]; readonly worst: number; readonly where: string };
 }
 /** What kernels may add by themselves: another order of float additions. */
 const kernelNumerics = 1e-5;
@@ -27,15 +29,20 @@ const largestAllowed = 1e-4;
 /** Compiles and verifies within `budget` seconds (the reference run is always made). Fails with OF5201 where no rewrite is to blame. */
 export async function compileVerified(source: ModelSource, options: CompileOptions, budget: number): Promise<Compiled & { readonly verification: Verification }> {
   const deadline = performance.now() + 1000 * budget;
-  const { onStage: _, externalWeights: _outside, ...unobserved } = options;
+  const { onStage: _, externalWeights: _outside, weights, ...unobserved } = options;
   const trials = await Trials.prepare(source, unobserved, { deadline });
   const skip: SkippedRewrite[] = [...(options.skip ?? [])];
   const dropped: (SkippedRewrite & { difference: number })[] = [];
   for (;;) {
-    const compiled = compileModel(source, { ...options, skip });
+    const compiled = compileModel(source, weights ? { ...unobserved, skip } : { ...options, skip });
     const tolerance = toleranceOf(compiled);
     const outcome = await trials.run(compiled, tolerance);
-    if (outcome.worst <= tolerance) return { ...compiled, verification: { runs: outcome.runs, notRun: trials.notRun, dropped, tolerance } };
+    const verification = { runs: outcome.runs, notRun: trials.notRun, dropped, tolerance };
+    if (outcome.worst <= tolerance && !weights) return { ...compiled, verification };
+    if (outcome.worst <= tolerance) {
+      const narrow = compileModel(source, { ...options, skip });
+      return { ...narrow, verification: { ...verification, narrowed: await trials.run(narrow, Infinity) } };
+    }
     const culprit = await findCulprit(source, { ...unobserved, skip }, trials, tolerance);
     if (!culprit) {
       fail("OF5201", `the compiled model differs from the original by ${outcome.worst.toExponential(2)} of the largest element of '${outcome.where}', and no rewrite is to blame`, { hint: "please report the model; --enable_fusion=false may avoid it" });
