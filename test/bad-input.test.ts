@@ -239,7 +239,7 @@ describe("command lines", () => {
   afterAll(() => rmSync(join(place.folder, ".."), { recursive: true, force: true }));
 
   const refused: readonly (readonly [string, RegExp])[] = [
-    ["atc --modle=m.onnx --output=o", /OF1001.*--modle.*did you mean --model\?/], ["atc --model=m.onnx --output=o --insert_op_conf=a.cfg", /OF1007.*preprocessing into the model/], ["atc --model=m.onnx --output=o --precision_mode_v2=origin", /OF1003.*not implemented/],
+    ["atc --modle=m.onnx --output=o", /OF1001.*--modle.*did you mean --model\?/], ["atc --model=m.onnx --output=o --insert_op_conf=a.cfg", /OF1007.*preprocessing into the model/], ["atc --model=m.onnx --output=o --precision_mode_v2=fp16", /OF1002.*origin/],
     ["atc --model=m.onnx --output=o --mode=6", /OF1002.*--om/], ["atc --model=m.onnx --output=o --framework=3", /OF1002/], ["atc --model=m.onnx", /OF1002.*--output/], ["atc --model=m.onnx --output=o/", /OF1002.*folder/],
     ["atc --model=none.onnx --output=o", /OF1004.*does not exist/], ["atc --model=cut.onnx --output=o", /OF2001/], ["atc --model=unknown.onnx --output=o", /OF2004.*Addd/], ["atc --model=linked.onnx --output=o", /OF2014.*link that leads outside/],
     ["atc --model=m.onnx --output=o --fusion_switch_file=lines.cfg", /OF4010.*lines\.cfg:2/], ["atc --model=m.onnx --output=o --fusion_switch_file=switch.json", /OF4010.*switch\.json:3/],

@@ -9,7 +9,7 @@ import { version } from "../compiler/version.ts";
 import { fusionLines, refusalLines, summaryLines } from "../compiler/log-lines.ts";
 import { stageText, type Stage, type StageObserver } from "../compiler/stages.ts";
 import { parseOptions, type Values } from "./arguments.ts";
-import { atcOptions, plannedOptions, refusedOptions } from "./atc-options.ts";
+import { atcOptions, refusedOptions } from "./atc-options.ts";
 import { checkModel } from "./check-model.ts";
 import { parseDims } from "./dims.ts";
 import { filesBeside, jsonText, readBytes, readModelFile, readText, writeFiles, writeJson, type OutputFile } from "./files.ts";
@@ -51,7 +51,6 @@ export async function atc(argv: readonly string[], environment: Environment, con
 function refuseForeign(argv: readonly string[]): void {
   for (const argument of argv) {
     const name = /^--(\w+)/.exec(argument)?.[1] ?? "";
-    if (plannedOptions.includes(name)) fail("OF1003", `--${name} is not implemented yet`, { hint: "leave it out" });
     const advice = refusedOptions[name];
     if (advice !== undefined) fail("OF1007", `--${name} is an option of Huawei's atc that onnxfuse does not offer`, { hint: advice });
   }
@@ -128,6 +127,13 @@ function allowedApproximations(text: string | undefined): boolean | readonly str
   return text === "true" ? true : text.split(",").map((n) => n.trim()).filter((n) => n !== "");
 }
 
+/** `--precision_mode` or its newer form, of which GE takes one at a time. */
+function keepsOriginTypes(values: Values): boolean {
+  const first = values["precision_mode"], second = values["precision_mode_v2"];
+  if (first !== undefined && second !== undefined) fail("OF1002", "--precision_mode and --precision_mode_v2 exclude each other", { hint: "give one of them" });
+  return first === "must_keep_origin_dtype" || second === "origin";
+}
+
 /** `--output`, which must name a file. */
 function outputPath(values: Values): string {
   const output = values["output"] ?? "";
@@ -148,7 +154,7 @@ function compileOptions(values: Values, environment: Environment): CompileOption
     enableFusion: values["enable_fusion"] !== "false",
     freezeInitializers: values["freeze_initializers"] === "true",
     allowApproximate: allowedApproximations(values["allow_approximate"]),
-    ...(values["precision_mode"] === "must_keep_origin_dtype" ? { precisionMode: "must_keep_origin_dtype" as const } : {}),
+    ...(keepsOriginTypes(values) ? { precisionMode: "must_keep_origin_dtype" as const } : {}),
     ...(fuel === undefined ? {} : { fuel: Number(fuel) }),
     reuseMemory: values["disable_reuse_memory"] !== "1",
     winograd: values["winograd"] !== "false",

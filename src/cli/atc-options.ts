@@ -1,6 +1,6 @@
 /**
- * The options of `atc`: those that work, those that a later release brings, and those of Huawei's atc that have no
- * meaning here, each with what to do instead.
+ * The options of `atc`: those that work, and those of Huawei's atc that have no meaning here, each with what to do
+ * instead.
  */
 
 export interface OptionSpec {
@@ -32,9 +32,12 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "fusion_switch_file", value: "<file>", doc: "turns named fusions on or off" },
   { name: "optimization_switch", value: "<switches>", doc: '"NameA:on;NameB:off"; beats --oo_level and --fusion_switch_file' },
   { name: "oo_level", value: "<level>", doc: "O3 (default) fuses, O1 does not, but for what --optimization_switch names", choices: ["O1", "O3"] },
+  { name: "oo_constant_folding", value: "<bool>", doc: "true: constants are always folded, since shapes are resolved by it", choices: ["true"] },
+  { name: "oo_dead_code_elimination", value: "<bool>", doc: "true: what no output needs is never compiled", choices: ["true"] },
   { name: "only_rule", value: "<rule>", doc: "of all rules only this one; regions are not touched" },
   { name: "max_rewrites", value: "<number>", doc: "at most so many rewrites, to find by halving the one that changes a result" },
   { name: "precision_mode", value: "<mode>", doc: "must_keep_origin_dtype: nothing but exact and reassociating rules", choices: ["must_keep_origin_dtype"] },
+  { name: "precision_mode_v2", value: "<mode>", doc: "origin: the newer name of must_keep_origin_dtype; give one of the two", choices: ["origin"] },
   { name: "fusion_rules", value: "<file>", doc: "custom fusion rules, JSON" },
   { name: "allow_approximate", value: "[rules]", doc: "allows rewrites that are right only for finite values, or approximate: true, or names of rules" },
   { name: "freeze_initializers", value: "<bool>", doc: "makes initializers that are inputs too constant", choices: ["true", "false"] },
@@ -57,11 +60,6 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "strip", value: "<bool>", doc: "leaves the fusion report out of the file", choices: ["true", "false"] },
 ];
 
-/** Options that a later release brings. */
-export const plannedOptions: readonly string[] = [
-  "oo_constant_folding", "oo_dead_code_elimination", "precision_mode_v2", "modify_mixlist",
-];
-
 /** Options of Huawei's atc that are refused, with what to do instead. */
 export const refusedOptions: Readonly<Record<string, string>> = {
   weight: "Caffe models are not read; convert the model to ONNX",
@@ -72,6 +70,7 @@ export const refusedOptions: Readonly<Record<string, string>> = {
   is_input_adjust_hw_layout: "layouts of Ascend hardware do not exist here; leave it out",
   is_output_adjust_hw_layout: "layouts of Ascend hardware do not exist here; leave it out",
   customize_dtypes: "set the types in the model",
+  modify_mixlist: "there is no mixed precision to steer; use --keep_dtype for nodes that must keep their type",
   op_precision_mode: "kernels come in one precision; leave it out",
   op_select_implmode: "kernels come in one precision; leave it out",
   optypelist_for_implmode: "kernels come in one precision; leave it out",
