@@ -11,13 +11,14 @@ import { differenceOf, runWay, specOf, type Way } from "../test/support/operator
 import type { FuzzCase, Tolerance } from "./fuzz-case.ts";
 
 export interface Verdict {
-  readonly kind: "agrees" | "differs" | "unjudged" | "refused by both";
+  readonly kind: "agrees" | "differs" | "known to differ" | "unjudged" | "refused by both";
   readonly message?: string;
 }
 type Tensors = Readonly<Record<string, Tensor>>;
-type Outcome = { readonly results: Tensors } | { readonly error: string; readonly isDiagnostic: boolean };
+export type Outcome = { readonly results: Tensors } | { readonly error: string; readonly isDiagnostic: boolean };
 
-async function attempt(run: () => Promise<Tensors>): Promise<Outcome> {
+/** Results, or why there are none. */
+export async function attempt(run: () => Promise<Tensors>): Promise<Outcome> {
   try {
     return { results: await run() };
   } catch (error) {
@@ -39,7 +40,8 @@ function mismatch(actual: Tensors, expected: Tensors, tolerance: Tolerance): str
   return undefined;
 }
 
-const lacksKernel = /NOT_IMPLEMENTED|Could not find an implementation|is invalid|not supported|Unsupported/i;
+/** What onnxruntime says where it has no kernel for the types. */
+export const lacksKernel = /NOT_IMPLEMENTED|Could not find an implementation|is invalid|not supported|Unsupported/i;
 
 export async function judge(c: FuzzCase): Promise<Verdict> {
   const { spec, feeds } = specOf(c), bytes = modelBytes(spec);

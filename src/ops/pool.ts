@@ -7,7 +7,8 @@ import { AveragePool as evaluateAveragePool, LpPool as evaluateLpPool, MaxPool a
 import { checkType } from "./element-wise.ts";
 import { checkWindows, guarded, insideOf, operand, positionOf, readWindow, windowAttributes, windowsOf, type Window, type WindowOptions } from "./window.ts";
 
-const poolAttributes = { ...windowAttributes, ceil_mode: int(0), kernel_shape: required("ints") } as const satisfies Record<string, AttributeSpec>;
+/** The attributes of a pool over windows. */
+export const poolAttributes = { ...windowAttributes, ceil_mode: int(0), kernel_shape: required("ints") } as const satisfies Record<string, AttributeSpec>;
 
 interface PoolOptions extends WindowOptions { readonly kernel_shape: readonly number[] }
 

@@ -1,0 +1,35 @@
+/**
+ * Small graphs: an operator of the pool with what it needs computed before it, followed by others until there are 3 to 8
+ * nodes or a few more where the last step is a chain.
+ */
+import { isFloat } from "../src/core/dtype.ts";
+import type { Draw } from "./draw.ts";
+import type { FuzzCase } from "./fuzz-case.ts";
+import { generators } from "./generators.ts";
+import { GraphBuilder, type Known } from "./graph-builder.ts";
+import type { GraphCase } from "./graph-case.ts";
+import { follow } from "./graph-followers.ts";
+import { produce } from "./graph-producers.ts";
+import { anyMode } from "./values.ts";
+
+/** Operators for which some elements are not defined (indices, casts of what does not fit), or NaN is known to differ: they see what their generator says. */
+const particular: ReadonlySet<string> = new Set(["Cast", "OneHot", "ReduceProd", "ReduceLogSum", "QuantizeLinear", "DynamicQuantizeLinear", "Range", "BitShift", "Mod", "Div", "Pow", "Shrink", "Unique", "TopK", "ConstantOfShape"]);
+const names = Object.keys(generators);
+
+function addOperator(b: GraphBuilder, c: FuzzCase): void {
+  const free = !particular.has(c.type), fixed = new Set(c.constants ?? []);
+  const inputs = c.inputs.map((t, i): Known | undefined => {
+    if (!t || fixed.has(i)) return t && b.constant(t);
+    const isData = i === 0 || isFloat(t.dtype);
+    return free && isData && b.draw.once(2) ? produce(b, t.dtype, t.dims, 1 + b.draw.int(2)) : b.feed(t);
+  });
+  b.emit(c.type, inputs, c.attributes, typeof c.outputs === "number" ? c.outputs : c.outputs.length);
+}
+
+/** A graph; undefined where every node that was drawn was refused. */
+export function drawGraph(draw: Draw): GraphCase | undefined {
+  const b = new GraphBuilder(draw, draw.pick(["tame", "tame", anyMode(draw)])), size = 3 + draw.int(6), generator = generators[draw.pick(names)];
+  if (generator) addOperator(b, generator(draw));
+  for (let tries = 0; b.size < size && tries < 3 * size; tries++) follow(b);
+  return b.finish(draw.once(3));
+}
