@@ -7,7 +7,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { loadNodeCase } from "../test/support/node-cases.ts";
-import { leftOut } from "../test/conformance/exclusions.ts";
+import { leftOut, wrongInRelease112 } from "../test/conformance/exclusions.ts";
 import { casesFolder, listCases } from "./cases.ts";
 import { elementTypes } from "./element-types.ts";
 import { runCase, ways } from "./run-case.ts";
@@ -22,7 +22,7 @@ if (folder === undefined || !existsSync(folder)) {
 const cases = listCases(folder).filter((c) => values.only === undefined || c.name.includes(values.only));
 /** The outcome with what is known of a case that the project leaves out on purpose. */
 function explained(name: string, outcome: Outcome): Outcome {
-  const why = leftOut[name];
+  const why = leftOut[name] ?? wrongInRelease112[name];
   const explain = (reason: string | undefined): string | undefined => (reason === undefined || why === undefined || why === "random" ? reason : `${why} (${reason})`);
   return { reference: explain(outcome.reference), unfused: explain(outcome.unfused), fused: explain(outcome.fused) };
 }

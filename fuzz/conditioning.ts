@@ -1,14 +1,15 @@
 /**
  * How far results of a graph may be apart where every step is rounded as it may be. The graph is run again by the
  * reference interpreter with each float, fed, constant or computed, moved by a few units in its last place (Monte Carlo
- * arithmetic, Parker 1997): what an element then moves by is what rounding can do to it. An element that changes between
- * finite and not, and an integer that changes at all, hang on rounding and are not compared.
+ * arithmetic, Parker 1997): what an element then moves by is what rounding can do to it. Floats of 16 bits are also kept
+ * in 32, as they are between the operators of one kernel. An element that changes between finite and not, and an integer
+ * that changes at all, hang on rounding and are not compared.
  */
-import { isFloat } from "../src/core/dtype.ts";
+import { dtypes, isFloat, type DType } from "../src/core/dtype.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../src/core/tensor.ts";
 import { randomFrom, type Random } from "../test/support/random.ts";
 import { evaluateNode } from "./graph-builder.ts";
-import { isNumeric, ulpOf, type GraphCase, type Tensors } from "./graph-case.ts";
+import { isNumeric, ulpOf, type GraphCase, type GraphNode, type Tensors } from "./graph-case.ts";
 
 const trials = 6, units = 4, margin = 16;
 
@@ -16,9 +17,11 @@ const trials = 6, units = 4, margin = 16;
 export function allowances(c: GraphCase, expected: Tensors): Readonly<Record<string, Float64Array>> {
   const most = Object.fromEntries(Object.entries(expected).map(([name, t]) => [name, new Float64Array(t.data.length)]));
   for (let trial = 0; trial < trials; trial++) {
-    const moved = runMoved(c, randomFrom(trial + 1));
+    const random = randomFrom(trial + 1), moved = run(c, (t) => move(t, random), (node) => node);
     for (const [name, t] of Object.entries(expected)) widen(most[name] ?? new Float64Array(), t, moved?.[name]);
   }
+  const wide = usesHalf(c) ? run(c, inSingle, nodeInSingle) : undefined;
+  if (wide) for (const [name, t] of Object.entries(expected)) widen(most[name] ?? new Float64Array(), t, wide[name]);
   return most;
 }
 
@@ -33,18 +36,30 @@ function widen(most: Float64Array, expected: Tensor, moved: Tensor | undefined):
   }
 }
 
-/** The graph's results with all floats moved; undefined where a node then refuses. */
-function runMoved(c: GraphCase, random: Random): Tensors | undefined {
+/** The graph's results with all tensors changed on the way; undefined where a node then refuses. */
+function run(c: GraphCase, change: (t: Tensor) => Tensor, changeNode: (node: GraphNode) => GraphNode): Tensors | undefined {
   const values: Record<string, Tensor> = {}, constants: Record<string, Tensor> = {};
-  for (const [name, t] of Object.entries(c.feeds)) values[name] = move(t, random);
-  for (const [name, t] of Object.entries(c.constants)) constants[name] = move(t, random);
+  for (const [name, t] of Object.entries(c.feeds)) values[name] = change(t);
+  for (const [name, t] of Object.entries(c.constants)) constants[name] = change(t);
   try {
-    for (const node of c.nodes) for (const [name, t] of Object.entries(evaluateNode({ constants }, node, { ...values, ...constants }))) values[name] = move(t, random);
+    for (const node of c.nodes) for (const [name, t] of Object.entries(evaluateNode({ constants }, changeNode(node), { ...values, ...constants }))) values[name] = change(t);
   } catch {
     return undefined;
   }
   return values;
 }
+
+const halves: readonly DType[] = ["float16", "bfloat16"], isHalf = (t: Tensor): boolean => halves.includes(t.dtype);
+const halfCodes = halves.map((h) => dtypes[h].onnx);
+const usesHalf = ({ feeds, constants, nodes }: GraphCase): boolean =>
+  [...Object.values(feeds), ...Object.values(constants)].some(isHalf) || nodes.some(({ attributes = {} }) => Object.values(attributes).some((a) => typeof a === "number" && halfCodes.includes(a)));
+const inSingle = (t: Tensor): Tensor => (isHalf(t) ? fromNumbers("float32", t.dims, toNumbers(t)) : t);
+/** The node as it is among floats of 32 bits: what it casts to is one of these as well. */
+const nodeInSingle = (node: GraphNode): GraphNode => {
+  const own = node.attributes ?? {};
+  const changed = Object.entries(own).map(([name, a]): [string, typeof a] => [name, (name === "to" || name === "dtype") && typeof a === "number" && halfCodes.includes(a) ? dtypes.float32.onnx : typeof a === "object" && "dtype" in a ? inSingle(a) : a]);
+  return { ...node, attributes: Object.fromEntries(changed) };
+};
 
 function move(t: Tensor, random: Random): Tensor {
   if (!isNumeric(t) || !isFloat(t.dtype)) return t;
