@@ -20,5 +20,7 @@ export function drawFromSeed(seed: number): Draw {
   const random = randomFrom(seed);
   return drawBy((below) => random.int(below));
 }
+/** Case i of a seed. */
+export const drawOfCase = (seed: number, i: number): Draw => drawFromSeed((Math.imul(seed, 0x9e3779b1) ^ Math.imul(i + 1, 0x85ebca6b)) >>> 0);
 /** Smaller choices are those that come first. */
 export const drawFromGenerator = (g: GeneratorValue): Draw => drawBy((below) => (below <= 1 ? 0 : g(fc.nat, { max: below - 1 })));

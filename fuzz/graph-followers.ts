@@ -129,8 +129,9 @@ const convolve: Follow = (b, v) => {
   if (b.draw.once(3)) { b.emit(b.draw.pick(["MaxPool", "AveragePool"]), [v], { kernel_shape: kernel, strides, pads: [...pads, ...pads] }); return; }
   const weights = [b.constant(tensor(b.draw, dtype, [m, each ? 1 : channels, ...kernel], "tame")), ...(b.draw.once(2) ? [b.constant(tensor(b.draw, dtype, [m], "tame"))] : [])];
   const [made] = b.emit("Conv", [v, ...weights], { kernel_shape: kernel, strides, pads: [...pads, ...pads], group: each ? channels : 1 });
-  if (made && b.draw.once(2)) normalise(b, made);
-  else if (made && b.draw.once(2)) b.emit("Relu", [made]);
+  const after = b.draw.int(3);
+  if (made && after === 1) normalise(b, made);
+  else if (made && after === 2) b.emit("Relu", [made]);
 };
 const pick: Follow = (b, v) => {
   const { dims, dtype } = v.tensor;

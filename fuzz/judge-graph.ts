@@ -3,7 +3,7 @@
  * reference, the reference against onnxruntime; where they differ by more than rounding explains, the node that does so
  * on onnxruntime's own values is named, and may be one that is known.
  */
-import { isFloat } from "../src/core/dtype.ts";
+import { isFloat, type DType } from "../src/core/dtype.ts";
 import { toNumbers, type Tensor } from "../src/core/tensor.ts";
 import { modelBytes } from "../test/support/model-spec.ts";
 import { runOnnxruntime } from "../test/support/onnxruntime.ts";
@@ -14,40 +14,49 @@ import { exact } from "./fuzz-case.ts";
 import { graphSpec, isNumeric, nodeAlone, ulpOf, type GraphCase, type GraphNode, type Tensors } from "./graph-case.ts";
 import { isKnown } from "./known-differences.ts";
 
-/** Rounding of a few steps: relative to the element, and to the largest finite one of the tensor, in units of the last place. */
-const ofElement = 64, ofLargest = 4;
+/** What a few steps may round by, and functions be off by: relative to the element, and to the largest finite one of the tensor. */
+const slackOf = (dtype: DType): { readonly element: number; readonly largest: number; readonly function: number } => {
+  switch (dtype) {
+    case "float64": return { element: 1e-11, largest: 1e-14, function: 2e-12 };
+    case "float16": case "bfloat16": return { element: 4 * ulpOf(dtype), largest: 2 * ulpOf(dtype), function: 0.5 * ulpOf(dtype) };
+    default: return { element: 1e-5, largest: 5e-7, function: 2e-6 };
+  }
+};
 
 /** What is refused where a size is a symbol that says a rank, or is one of a window. */
 const needsSizes = /^OF3014/;
 
+/** Whose results are compared: those of onnxruntime's functions may be off absolutely. */
+export type Whose = "ours" | "onnxruntime's";
+
 /** What differs by more than a few roundings, or than `allowed` says where it is given. */
-export function graphMismatch(actual: Tensors, expected: Tensors, allowed?: Readonly<Record<string, Float64Array>>): string | undefined {
+export function graphMismatch(actual: Tensors, expected: Tensors, allowed?: Readonly<Record<string, Float64Array>>, whose: Whose = "ours"): string | undefined {
   for (const [name, t] of Object.entries(expected)) {
-    const found = tensorMismatch(actual[name], t, allowed?.[name]);
+    const found = tensorMismatch(actual[name], t, allowed?.[name], whose);
     if (found !== undefined) return `${name}: ${found}`;
   }
   return undefined;
 }
 
-function tensorMismatch(actual: Tensor | undefined, expected: Tensor, allowed: Float64Array | undefined): string | undefined {
+function tensorMismatch(actual: Tensor | undefined, expected: Tensor, allowed: Float64Array | undefined, whose: Whose): string | undefined {
   if (!actual) return "no such result";
   if (actual.dtype !== expected.dtype || actual.dims.join() !== expected.dims.join())
     return allowed && allowed.length > 0 && allowed.every((a) => a === Infinity) && actual.dtype === expected.dtype ? undefined : `${actual.dtype}[${actual.dims}], expected ${expected.dtype}[${expected.dims}]`;
   if (!isNumeric(expected)) return undefined;
-  const isExact = !isFloat(expected.dtype), x = isExact ? actual.data : toNumbers(actual), y = isExact ? expected.data : toNumbers(expected), ulp = ulpOf(expected.dtype);
+  const isExact = !isFloat(expected.dtype), x = isExact ? actual.data : toNumbers(actual), y = isExact ? expected.data : toNumbers(expected), by = slackOf(expected.dtype);
   let largest = 0;
   for (let i = 0; i < y.length; i++) if (Number.isFinite(Number(y[i]))) largest = Math.max(largest, Math.abs(Number(y[i])));
   for (let i = 0; i < y.length; i++) {
     if (x[i] === y[i] || (Number.isNaN(x[i]) && Number.isNaN(y[i])) || allowed?.[i] === Infinity) continue;
-    const slack = isExact ? 0 : ulp * (ofElement * Math.abs(Number(y[i])) + ofLargest * largest) + (allowed?.[i] ?? 0);
+    const slack = isExact ? 0 : by.element * Math.abs(Number(y[i])) + by.largest * largest + (whose === "ours" ? 0 : by.function) + (allowed?.[i] ?? 0);
     if (!(Math.abs(Number(x[i]) - Number(y[i])) <= slack) || slack === 0) return `element ${i} is ${String(x[i])}, expected ${String(y[i])}`;
   }
   return undefined;
 }
 
 /** What differs and is not explained by rounding. */
-function beyondRounding(c: GraphCase, actual: Tensors, expected: Tensors): string | undefined {
-  return graphMismatch(actual, expected) === undefined ? undefined : graphMismatch(actual, expected, allowances(c, expected));
+function beyondRounding(c: GraphCase, actual: Tensors, expected: Tensors, whose: Whose): string | undefined {
+  return graphMismatch(actual, expected, undefined, whose) === undefined ? undefined : graphMismatch(actual, expected, allowances(c, expected), whose);
 }
 
 export interface GraphVerdict extends Omit<Verdict, "kind"> {
@@ -64,12 +73,13 @@ export async function judgeGraph(c: GraphCase): Promise<GraphVerdict> {
   for (const way of ["unfused", "fused"] as const satisfies readonly Way[]) {
     const compiled = await attempt(() => runWay(bytes, c.feeds, way));
     if ("error" in compiled) return { kind: "differs", message: `${way} ${compiled.isDiagnostic ? "refused" : "broke"}: ${compiled.error}` };
-    const found = beyondRounding(c, compiled.results, reference.results);
+    const found = beyondRounding(c, compiled.results, reference.results, "ours");
     if (found !== undefined) return { kind: "differs", message: `${way} against reference: ${found}` };
     rounding ||= graphMismatch(compiled.results, reference.results) !== undefined;
   }
   if ("error" in theirs) return { kind: "unjudged", message: `${lacksKernel.test(theirs.error) ? "" : "onnxruntime: "}${theirs.error}` };
-  if (graphMismatch(reference.results, theirs.results) === undefined) return { kind: "agrees", rounding };
+  if (graphMismatch(reference.results, theirs.results, undefined, "onnxruntime's") === undefined) return { kind: "agrees", rounding };
+  if (beyondRounding(c, theirs.results, reference.results, "onnxruntime's") === undefined) return { kind: "agrees", rounding: true };
   return await whichNode(c) ?? { kind: "agrees", rounding: true };
 }
 
@@ -79,7 +89,7 @@ async function whichNode(c: GraphCase): Promise<GraphVerdict | undefined> {
   let known: GraphVerdict | undefined;
   for (const node of c.nodes) {
     const alone = nodeAlone(c, node, values), reference = await attempt(() => runWay(modelBytes(graphSpec(alone)), alone.feeds, "reference"));
-    const found = "error" in reference ? reference.error : beyondRounding(alone, Object.fromEntries(node.outputs.flatMap((n): [string, Tensor][] => { const t = theirs[n]; return t ? [[n, t]] : []; })), reference.results);
+    const found = "error" in reference ? reference.error : beyondRounding(alone, Object.fromEntries(node.outputs.flatMap((n): [string, Tensor][] => { const t = theirs[n]; return t ? [[n, t]] : []; })), reference.results, "onnxruntime's");
     if (found === undefined) continue;
     const message = `reference against onnxruntime, ${node.type}: onnxruntime's ${found} by the reference`;
     if (!isKnown(fuzzCaseOf(node, values), message)) return { kind: "differs", message };

@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import type { AttributeSpec, ModelSpec } from "../test/support/model-spec.ts";
 import { specOf } from "../test/support/operator-oracle.ts";
 import { judge } from "./compare.ts";
-import { drawFromSeed, type Draw } from "./draw.ts";
+import { drawOfCase, type Draw } from "./draw.ts";
 import { generators } from "./generators.ts";
 import { describeGraph, graphSpec } from "./graph-case.ts";
 import { drawGraph } from "./graphs.ts";
@@ -39,7 +39,7 @@ console.log(`seed ${seed}, ${count} cases, ${names.length} operators`);
 const totals: Record<string, number> = {}, found = new Map<string, { first: number; count: number }>(), unjudged = new Map<string, number>();
 let graphs = 0, rounding = 0;
 for (let i = first; i < first + count; i++) {
-  const draw = drawFromSeed((Math.imul(seed, 0x9e3779b1) ^ Math.imul(i + 1, 0x85ebca6b)) >>> 0);
+  const draw = drawOfCase(seed, i);
   const isGraph = values.only === "graph" || (values.only === undefined && i % 3 === 2), judged = await (isGraph ? graphCase(draw) : operatorCase(names[i % names.length] ?? "", draw));
   if (!judged) continue;
   const { name, verdict: { kind, message = "", rounding: isRounding }, text } = judged;

@@ -13,6 +13,7 @@ const cases: Record<string, FuzzCase> = {
   "Shrink of NaN: it is on neither side": { type: "Shrink", inputs: [f32(NaN, 1, -3)], outputs: 1, tolerance: exact },
   "Shrink of integers was refused": { type: "Shrink", inputs: [fromNumbers("int32", [4], [-3, 0, 1, 7])], attributes: { bias: { float: 1 } }, outputs: 1, tolerance: exact },
   "sin, cos and tan of large float64 numbers: the kernel lost their digits": { type: "Sin", inputs: [fromNumbers("float64", [4], [1e22, Number.MAX_VALUE, -1e17, 3])], outputs: 1, tolerance: functions },
+  "Squeeze of an empty tensor: as a Reshape it copied a size where 0 was meant": { type: "Squeeze", inputs: [fromNumbers("float32", [1, 0], []), fromNumbers("int64", [1], [0])], constants: [1], outputs: 1, tolerance: exact },
 };
 
 describe("as onnxruntime computes it", () => {

@@ -159,8 +159,8 @@ function unifyReshape(node: Node, ledger: Ledger, symbols: ReadonlySet<string> |
   if (node.op === Reshape && !under && shape && (isConstant(shape) || (shape.producer?.node.op === KnownElements && !constantTarget(source, out.type.shape)))) return false;
   const target = reshapeTarget(source, out.type.shape, node, symbols);
   if (!target) return false;
-  ledger.record("canonicalised", node.op.type, target.producer ? -1 : 0);
-  replaceNode(node, Reshape, [source, target]);
+  ledger.record("canonicalised", node.op.type, target.value.producer ? -1 : 0);
+  replaceNode(node, Reshape, [source, target.value], target.attributes);
   if (under && x.producer) eliminateUnused(x.producer.node, ledger);
   return true;
 }

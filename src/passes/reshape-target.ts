@@ -3,6 +3,7 @@ import { dimEqual, isStatic, shapeEqual, symbol, symbolsOf, type Dim } from "../
 import { fromNumbers, type Tensor } from "../core/tensor.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { inferTypes } from "../graph/infer-node.ts";
+import type { Attributes } from "../graph/op.ts";
 import { KnownElements, Reshape } from "../ops/index.ts";
 import { knownElements } from "../ops/known-elements.ts";
 
@@ -31,15 +32,22 @@ function targetSizes(from: readonly Dim[], to: readonly Dim[]): readonly number[
   return target;
 }
 
+/** A Reshape's target, and its attributes. */
+export interface Target { readonly value: Value; readonly attributes: Attributes }
+
 /**
- * The value to give a Reshape as its target, near `before`: a constant, or KnownElements where the sizes can be said
- * only in terms of `symbols`. Undefined where neither can.
+ * What to give a Reshape as its target, near `before`: a constant, or KnownElements where the sizes can be said only in
+ * terms of `symbols`. Undefined where neither can. A size of 0 that does not stay in its place needs `allowzero`.
  */
-export function reshapeTarget(x: Value, to: readonly Dim[], before: Node, symbols: ReadonlySet<string> | undefined): Value | undefined {
+export function reshapeTarget(x: Value, to: readonly Dim[], before: Node, symbols: ReadonlySet<string> | undefined): Target | undefined {
   const { graph } = before;
   const target = constantTarget(x, to);
-  if (target) return graph.addConstant(target, `${before.name}_shape`);
+  if (target) return { value: graph.addConstant(target, `${before.name}_shape`), attributes: {} };
+  const attributes: Attributes = to.includes(0) ? { allowzero: 1 } : {};
+  if (isStatic(to)) return { value: graph.addConstant(fromNumbers("int64", [to.length], to), `${before.name}_shape`), attributes };
   if (!symbols || !to.every((d) => [...symbolsOf(d)].every((s) => symbols.has(s)))) return undefined;
-  const attributes = knownElements("int64", [to.length], to);
-  return graph.insert({ op: KnownElements, inputs: [], attributes, outputs: [{ dtype: "int64", shape: [to.length], elements: to }], name: `${before.name}_shape`, origins: before.origins }, before).outputs[0];
+  const [value] = graph.insert({
+    op: KnownElements, inputs: [], attributes: knownElements("int64", [to.length], to), outputs: [{ dtype: "int64", shape: [to.length], elements: to }], name: `${before.name}_shape`, origins: before.origins,
+  }, before).outputs;
+  return value && { value, attributes };
 }
