@@ -5,11 +5,12 @@ import { contractions, epilogues } from "../scripts/pages/catalogue-contractions
 import { elements } from "../scripts/pages/catalogue-elements.ts";
 import { movement } from "../scripts/pages/catalogue-movement.ts";
 import { normalisation } from "../scripts/pages/catalogue-normalisation.ts";
+import { quantisation } from "../scripts/pages/catalogue-quantisation.ts";
 import { grouping, wholeGraph } from "../scripts/pages/catalogue-whole-graph.ts";
 import { cataloguePage, row } from "../scripts/pages/catalogue.ts";
 import { rules } from "../src/rules/index.ts";
 
-const sections = [contractions, epilogues, elements, normalisation, attention, movement, wholeGraph, grouping];
+const sections = [contractions, epilogues, elements, normalisation, attention, movement, quantisation, wholeGraph, grouping];
 const known = new Set(rules.map((r) => r.name));
 const unknown = (of: typeof normalisation[]): string[] => of.flatMap((s) => s.rows.flatMap((r) => [...(r.rules ?? []).filter((n) => !known.has(n)), ...((r.means === "rule") === ((r.rules ?? []).length > 0) ? [] : [r.what])]));
 

@@ -6,6 +6,7 @@ import { contractions, epilogues } from "./catalogue-contractions.ts";
 import { elements } from "./catalogue-elements.ts";
 import { movement } from "./catalogue-movement.ts";
 import { normalisation } from "./catalogue-normalisation.ts";
+import { quantisation } from "./catalogue-quantisation.ts";
 import { grouping, wholeGraph } from "./catalogue-whole-graph.ts";
 import { cataloguePage } from "./catalogue.ts";
 import type { CodedCall } from "./calls.ts";
@@ -33,7 +34,7 @@ export function fusionsPage(rules: readonly Rule[], refusals: readonly CodedCall
     }
   }
   lines.push("", "## Regions", "", "A region is named by the original operators in it: `ConvBNReLU`, `MatMulAddRelu`, `FlashAttention`, `LayerNormalization`, `FusedElementwise`.");
-  lines.push(...cataloguePage([contractions, epilogues, elements, normalisation, attention, movement, wholeGraph, grouping]));
+  lines.push(...cataloguePage([contractions, epilogues, elements, normalisation, attention, movement, quantisation, wholeGraph, grouping]));
   lines.push("", "## Refusals", "", "Every reason for which a rule or a region may be refused; `…` stands for names and values.", "", "| code | reason | remedy |", "|---|---|---|");
   lines.push(...refusals.map((r) => `| \`${r.code}\` | ${cell(r.message)} | ${cell(r.hint)} |`));
   return `${lines.join("\n")}\n`;

@@ -3,7 +3,7 @@
  * is compiled as DequantizedMatMul, whose kernel packs them anew; everything else reads the packed bytes element by element.
  */
 import { dimCeilDiv, dimEqual, dimMul, formatShape, type Dim } from "../core/dim.ts";
-import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
+import { tensor, toNumbers, type Tensor } from "../core/tensor.ts";
 import { defineOp, int, required, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import { add, binary, cast, constant, div, i32, mul, reduce, rem, sub, type Expr } from "../kernel/expr.ts";
 import * as evaluate from "../evaluate/com-microsoft-block-quantized.ts";
@@ -27,21 +27,29 @@ function checkBits(bits: number, allowed: readonly number[], context: InferConte
 interface Product { readonly K: number; readonly N: number; readonly bits: number; readonly block_size: number; readonly accuracy_level: number }
 interface Weights<T> { readonly A: T; readonly B: T; readonly scales: T; readonly zero_points: T | undefined; readonly g_idx: T | undefined; readonly bias: T | undefined }
 
-/** All of the weights as integers with their zero points, where they are constants and g_idx gives no order of its own. */
-function constantWeights({ B, scales, zero_points, g_idx }: Weights<TypeInfo>, { K, N, bits, block_size }: Product): readonly [Tensor, Tensor, Tensor] | undefined {
-  const bytes = B.constant && toNumbers(B.constant), blocks = Math.ceil(K / block_size), per = 8 / bits;
-  if (!bytes || !scales.constant || scales.dtype !== "float32" || g_idx || (zero_points && !zero_points.constant)) return undefined;
-  const at = (of: ArrayLike<number>, row: number, rowBytes: number, index: number): number =>
-    ((of[row * rowBytes + Math.floor(index / per)] ?? 0) >> ((index % per) * bits)) & (2 ** bits - 1);
-  const given = zero_points?.constant, zeros = given && toNumbers(given), packed = given?.dtype === "uint8";
-  const zeroOf = (i: number): number => {
-    if (!zeros) return 2 ** (bits - 1);
-    return packed ? at(zeros, Math.floor(i / blocks), Math.ceil((blocks * bits) / 8), i % blocks) : (zeros[i] ?? 0);
-  };
-  const points = Array.from({ length: N * blocks }, (_, i) => zeroOf(i));
-  if (!points.every((z) => Number.isInteger(z) && z >= 0 && z <= 255)) return undefined;
-  const w = Array.from({ length: N * K }, (_, i) => at(bytes, Math.floor(i / K), (blocks * block_size * bits) / 8, i % K));
-  return [fromNumbers("uint8", [N, K], w), { ...scales.constant, dims: [N, blocks] }, fromNumbers("uint8", [N, blocks], points)];
+/** The number that holds `bits` bits at `index` of a row of bytes. */
+const bitsAt = (of: ArrayLike<number>, rowStart: number, index: number, bits: number): number =>
+  ((of[rowStart + Math.floor((index * bits) / 8)] ?? 0) >> ((index * bits) % 8)) & (2 ** bits - 1);
+
+/** Zero points as [N, blocks], where all are constants that fit bytes and g_idx gives no order of its own. */
+function constantZeros({ B, scales, zero_points, g_idx }: Weights<TypeInfo>, { K, N, bits, block_size }: Product): Tensor | undefined {
+  if (!B.constant || !scales.constant || scales.dtype !== "float32" || g_idx || (zero_points && !zero_points.constant)) return undefined;
+  const blocks = Math.ceil(K / block_size), given = zero_points?.constant, out = new Uint8Array(N * blocks);
+  if (!given) return tensor("uint8", [N, blocks], out.fill(2 ** (bits - 1)));
+  const values = toNumbers(given), rowBytes = Math.ceil((blocks * bits) / 8);
+  for (let i = 0; i < out.length; i++) {
+    const zero = given.dtype === "uint8" ? bitsAt(values, Math.floor(i / blocks) * rowBytes, i % blocks, bits) : values[i] ?? 0;
+    if (!Number.isInteger(zero) || zero < 0 || zero > 255) return undefined;
+    out[i] = zero;
+  }
+  return tensor("uint8", [N, blocks], out);
+}
+
+/** The weights as [N, K] of bytes. */
+function unpackedWeights(B: Tensor, { K, N, bits, block_size }: Product): Tensor {
+  const bytes = toNumbers(B), rowBytes = (Math.ceil(K / block_size) * block_size * bits) / 8, out = new Uint8Array(N * K);
+  for (let n = 0, i = 0; n < N; n++) for (let k = 0; k < K; k++, i++) out[i] = bitsAt(bytes, n * rowBytes, k, bits);
+  return tensor("uint8", [N, K], out);
 }
 
 /** accuracy_level allows onnxruntime to round A to fewer bits; here A stays as it is. */
@@ -81,15 +89,16 @@ export const MatMulNBits = defineOp({
     }];
   },
   expand({ inputs: [a, , , , , bias], inputTypes: [A, B, scales, zero_points, g_idx], outputs }, options) {
-    const weights = A && B && scales && constantWeights({ A, B, scales, zero_points, g_idx, bias: undefined }, options);
-    if (!weights || A?.dtype !== "float32") return undefined;
+    if (A?.dtype !== "float32" || !B?.constant || !scales?.constant) return undefined;
+    const zeros = constantZeros({ A, B, scales, zero_points, g_idx, bias: undefined }, options);
+    if (!zeros) return undefined;
     const to = new Expansion();
-    const product = to.add(DequantizedMatMul, [a, ...weights], { block_size: options.block_size, transB: 1 }, bias === undefined ? outputs[0] : undefined);
+    const product = to.add(DequantizedMatMul, [a, unpackedWeights(B.constant, options), { ...scales.constant, dims: zeros.dims }, zeros], { block_size: options.block_size, transB: 1 }, bias === undefined ? outputs[0] : undefined);
     if (bias !== undefined) to.add(Add, [product, bias], {}, outputs[0]);
     return to.nodes;
   },
 });
-const asProduct = (inputs: Weights<TypeInfo>, options: Product): boolean => inputs.A.dtype === "float32" && constantWeights(inputs, options) !== undefined;
+const asProduct = (inputs: Weights<TypeInfo>, options: Product): boolean => inputs.A.dtype === "float32" && constantZeros(inputs, options) !== undefined;
 
 export const GatherBlockQuantized = defineOp({
   type: "GatherBlockQuantized",

@@ -5,10 +5,10 @@
 import { broadcastShapes, formatShape } from "../core/dim.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { defineOp, type Operand, type OpDef } from "../graph/op.ts";
-import { add, cast, div, mul, sub, unary, type Expr } from "../kernel/expr.ts";
+import { add, cast, constant, div, i32, mul, sub, type Expr } from "../kernel/expr.ts";
 import { QLinearAdd as evaluateAdd, QLinearMul as evaluateMul } from "../evaluate/com-microsoft-qlinear-arithmetic.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
-import { checkQuantized, saturated, single, zeroPointAt } from "./quantization.ts";
+import { checkQuantized, quantized, single, zeroPointAt } from "./quantization.ts";
 import { agreeBroadcast } from "./element-wise.ts";
 
 /** One operand: its element less its zero point as float32, and its scale in units of the result's. */
@@ -41,7 +41,7 @@ const define = (type: string, evaluate: Evaluate, combine: (a: Quantized, b: Qua
       const a = read(A, A_scale, A_zero_point, broadcastIndices(A.shape, shape, indices));
       const b = read(B, B_scale, B_zero_point, broadcastIndices(B.shape, shape, indices));
       const exact = add(combine(a, b, single(C_scale)), cast(zeroPointAt(C_zero_point, undefined), "f32"));
-      return saturated(unary("nearest", exact), A.dtype);
+      return quantized(exact, constant(0, i32), A.dtype);
     }];
   },
 });

@@ -3,7 +3,7 @@ import { invariant } from "../core/assert.ts";
 import type { Dim } from "../core/dim.ts";
 import { bitsOf, integerRange, isInteger, type DType } from "../core/dtype.ts";
 import type { InferContext, Operand, TypeInfo } from "../graph/op.ts";
-import { add, binary, cast, constant, div, f32, i32, mul, unary, type Expr } from "../kernel/expr.ts";
+import { add, binary, bitcast, cast, constant, div, f32, i32, mul, sub, type Expr } from "../kernel/expr.ts";
 import { numbersKnown } from "./element-values.ts";
 import { operand } from "./window.ts";
 
@@ -12,14 +12,21 @@ export function checkQuantized(dtype: DType, context: InferContext): DType {
   return isInteger(dtype) && bitsOf(dtype) <= 16 ? dtype : context.fail("OF3013", `cannot quantise to ${dtype}`);
 }
 
-/** A float32 value rounded half to even, shifted by the zero point (i32) and saturated; as i32. NaN gives the least value. */
-export const quantized = (value: Expr, zeroPoint: Expr, dtype: DType): Expr => saturated(add(unary("nearest", value), cast(zeroPoint, "f32")), dtype);
-
-/** A float32 value limited to an integer dtype's range, as i32; NaN gives the least value. */
-export function saturated(value: Expr, dtype: DType): Expr {
+/**
+ * A float32 value rounded half to even, shifted by the zero point (i32) and saturated; as i32. NaN gives the least value.
+ * Limits are whole numbers, so that limiting before rounding gives the same.
+ */
+export function quantized(value: Expr, zeroPoint: Expr, dtype: DType): Expr {
   const [low, high] = integerRange(dtype);
-  return cast(binary("pmin", constant(high, f32), binary("pmax", constant(low, f32), value)), "i32");
+  const limit = (end: number): Expr => cast(sub(constant(end, i32), zeroPoint), "f32");
+  return add(nearestInteger(binary("pmin", limit(high), binary("pmax", limit(low), value))), zeroPoint);
 }
+
+/** 1.5 · 2^23: a sum with it has no fraction bits left, so that the addition rounds half to even, and its low bits are the integer. */
+const roundingSum = 1.5 * 2 ** 23, roundingBits = 0x4b400000;
+
+/** A float32 between −2^22 and 2^22 rounded half to even, as i32. */
+const nearestInteger = (value: Expr): Expr => sub(bitcast(add(value, constant(roundingSum, f32)), i32), constant(roundingBits, i32));
 
 /** An i32 accumulator as a quantised value: acc · (a · b / y) in float32. */
 export function requantized(accumulator: Expr, scaleA: Expr, scaleB: Expr, scaleY: Expr, zeroPoint: Expr, dtype: DType): Expr {

@@ -18,8 +18,10 @@ export interface PartitionOptions {
   readonly opTypesOf: (origin: string) => string | undefined;
 }
 
-/** Operations an element that broadcasting may repeat: a scale, a sum of biases. */
-const repeatable = 5;
+/** Operations an element that broadcasting may repeat: a scale, a sum of biases, a dequantisation. */
+const repeatable = 6.5;
+/** Operations that a kernel does once: reading a scale and a zero point. */
+const once = 4;
 
 export class PartitionContext {
   readonly options: PartitionOptions;
@@ -67,6 +69,6 @@ export class PartitionContext {
   /** True where computing the nodes' one result anew for every reader costs about as much as loading it. */
   isCheap(nodes: readonly Node[]): boolean {
     const last = nodes[nodes.length - 1]?.outputs[0];
-    return last !== undefined && elementWork(nodes, [last]).cost / Math.max(1, estimate(dimProduct(last.type.shape))) <= repeatable;
+    return last !== undefined && elementWork(nodes, [last]).cost <= repeatable * Math.max(1, estimate(dimProduct(last.type.shape))) + once;
   }
 }

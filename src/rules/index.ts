@@ -37,6 +37,7 @@ import { quantizeBeforeMovement } from "./quantize-before-movement.ts";
 import { quantizeConv } from "./quantize-conv.ts";
 import { quantizeMatmul } from "./quantize-matmul.ts";
 import { quantizeSelection } from "./quantize-selection.ts";
+import { quantizeSplit } from "./quantize-split.ts";
 import { recogniseAttention } from "./recognise-attention.ts";
 import { recogniseGeluTanh } from "./recognise-gelu-tanh.ts";
 import { recogniseGelu } from "./recognise-gelu.ts";
@@ -50,9 +51,10 @@ import { recogniseSilu } from "./recognise-silu.ts";
 import { recogniseSoftmax } from "./recognise-softmax.ts";
 import { recogniseSoftplus } from "./recognise-softplus.ts";
 import { recogniseSoftsign } from "./recognise-softsign.ts";
+import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFollowingConvs, mergeFollowingProducts, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFollowingConvs, mergeFollowingProducts, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -92,6 +94,7 @@ export const rules: readonly Rule[] = [
   quantizeConv,
   quantizeMatmul,
   quantizeSelection,
+  quantizeSplit,
   recogniseAttention,
   recogniseGeluTanh,
   recogniseGelu,
@@ -105,5 +108,6 @@ export const rules: readonly Rule[] = [
   recogniseSoftmax,
   recogniseSoftplus,
   recogniseSoftsign,
+  tabulateQuantized,
   widenWeights,
 ];

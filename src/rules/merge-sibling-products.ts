@@ -1,7 +1,7 @@
 /** Products of one input with several constant matrices (query, key and value; parallel heads) are one product, their columns side by side. */
 import { GraphBuilder } from "../graph/build.ts";
 import type { Value } from "../graph/graph.ts";
-import { Add, Concat, Gemm, MatMul, Mul, Relu, Reshape, Sigmoid, Softmax, Transpose } from "../ops/index.ts";
+import { Add, Cast, Concat, DynamicQuantizeLinear, Gemm, MatMul, MatMulInteger, Mul, Relu, Reshape, Sigmoid, Softmax, Transpose } from "../ops/index.ts";
 import { anyOf, constant, op, optionalInput, value } from "../rewrite/pattern.ts";
 import { defineRule, exact } from "../rewrite/rule.ts";
 import { siblingRule, type SiblingKind } from "./siblings.ts";
@@ -11,6 +11,7 @@ const ofGemm: SiblingKind = {
   op: Gemm, weightAxis: (n) => (n.attributes["transB"] ? 0 : 1), columnAxis: () => 1, biasInput: 2,
   accepts: (n) => Number(n.attributes["beta"]) > 0,
 };
+const ofInteger: SiblingKind = { op: MatMulInteger, weightAxis: () => 1, columnAxis: ofMatMul.columnAxis, sharedInputs: [2], zeroInput: 3 };
 const matrix = constant("weight", { wants: "a matrix", holds: (w) => w.constant.dims.length === 2 });
 
 type Branch = (b: GraphBuilder, x: Value) => Value;
@@ -22,6 +23,17 @@ const product = (columns: number): Branch => (b, x) => b.add(MatMul, [x, b.rando
 const biased = (columns: number): Branch => (b, x) => b.add(Add, [b.random([columns]), product(columns)(b, x)]);
 const activated = (columns: number): Branch => (b, x) => b.add(Relu, [biased(columns)(b, x)]);
 const gemm = (columns: number, bias = true): Branch => (b, x) => b.add(Gemm, [x, b.random([columns, 6]), bias ? b.random([columns]) : undefined], { transB: 1, alpha: 0.5 });
+const integers = (b: GraphBuilder, x: Value): readonly (Value | undefined)[] => b.addAll(DynamicQuantizeLinear, [x], {}, 3);
+/** A product of what was quantised, its sums scaled. */
+const dynamic = (columns: number, zero: number | undefined, perColumn: boolean) => (b: GraphBuilder, [x, scale, point]: readonly (Value | undefined)[]): Value => {
+  const w = b.random([6, columns], { low: -99, high: 99, dtype: "int8" });
+  const sums = b.add(Cast, [b.add(MatMulInteger, [x, w, point, zero === undefined ? undefined : b.scalar(zero, "int8")])], { to: 1 });
+  return b.add(Add, [b.add(Mul, [sums, b.add(Mul, [scale, perColumn ? b.random([columns], { low: 0.01, high: 0.1 }) : b.scalar(0.03)])]), b.random([columns])]);
+};
+const dynamicProducts = () => {
+  const b = new GraphBuilder(), quantised = integers(b, b.input("x", [2, "n", 6]));
+  return b.build(...[dynamic(4, undefined, false), dynamic(3, 5, true), dynamic(1, -3, false)].map((of) => b.add(Softmax, [of(b, quantised)])));
+};
 const heads = (b: GraphBuilder, results: readonly Value[]): readonly Value[] => {
   const [q, k, v] = results.map((r) => b.add(Transpose, [b.add(Reshape, [r, b.int64(0, 0, 2, -1)])], { perm: [0, 2, 1, 3] }));
   return q && k && v ? [b.add(MatMul, [b.add(Softmax, [b.add(MatMul, [q, b.add(Transpose, [k], { perm: [0, 1, 3, 2] })])]), v])] : [];
@@ -29,11 +41,11 @@ const heads = (b: GraphBuilder, results: readonly Value[]): readonly Value[] => 
 
 export const mergeSiblingProducts = defineRule({
   name: "merge-sibling-products",
-  doc: "MatMul and Gemm of one input with several constant matrices, such as query, key and value, become one whose columns lie side by side; each result is a view of its columns. Their biases, and what follows all of them alike, are joined too.",
+  doc: "MatMul, MatMulInteger and Gemm of one input with several constant matrices, such as query, key and value, become one whose columns lie side by side; each result is a view of its columns. Their biases and scales, also those known only when they run, and what follows all of them alike, are joined too.",
   stage: "merge",
-  match: anyOf(op(MatMul, [value("x"), matrix]), op(Gemm, [value("x"), matrix, optionalInput(value("bias"))])),
+  match: anyOf(op(MatMul, [value("x"), matrix]), op(Gemm, [value("x"), matrix, optionalInput(value("bias"))]), op(MatMulInteger, [value("x"), matrix, optionalInput(value("zero")), optionalInput(value("zeros"))])),
   numerics: exact,
-  ...siblingRule((root) => (root.op === Gemm ? ofGemm : ofMatMul)),
+  ...siblingRule((root) => (root.op === Gemm ? ofGemm : root.op === MatMulInteger ? ofInteger : ofMatMul)),
   example: build([biased(4), biased(4), biased(4)], heads),
   examples: [
     build([product(3), biased(5)]),
@@ -41,6 +53,7 @@ export const mergeSiblingProducts = defineRule({
     build([gemm(4), gemm(3, false)], undefined, ["n", 6]),
     build([product(3), product(4), (b, x) => b.add(Sigmoid, [product(2)(b, x)])]),
     build([(b, x) => b.add(Mul, [product(3)(b, x), 0.5]), (b, x) => b.add(Mul, [product(2)(b, x), b.random([2])])]),
+    dynamicProducts,
   ],
   refuses: {
     "own-epilogue": build([product(4), product(4)], (b, [gate, up]) => (gate && up ? [b.add(Mul, [b.add(Sigmoid, [gate]), up])] : [])),

@@ -25,12 +25,18 @@ export interface SiblingKind {
   columnAxis(node: Node): number;
   /** The input that is added to each column, where the operator has one. */
   readonly biasInput?: number;
+  /** The weights' zero points, one or one a column: then elements are integers. */
+  readonly zeroInput?: number;
+  /** Inputs beside the first that all must have in common. */
+  readonly sharedInputs?: readonly number[];
   /** Whether a node may be joined at all: such as only one group of a convolution. Default: always. */
   accepts?(node: Node): boolean;
 }
 
 /** One element-wise node behind a contraction: which input carries the value, the others being constants. */
-interface Step { readonly node: Node; readonly carried: number }
+interface Step { readonly node: Node; readonly carried: number; readonly scaled?: Scaled }
+/** What a step multiplies by where it is no constant: one number that is known at run time, the same for all branches, times constants. */
+interface Scaled { readonly factor: Value; readonly own: Tensor }
 interface Branch { readonly contraction: Node; readonly columns: number; readonly steps: readonly Step[] }
 /** A step of all branches; a branch that lacks it adds nothing there. */
 interface JoinedStep { readonly op: OpDef; readonly carried: number; readonly of: readonly (Step | undefined)[] }
@@ -39,21 +45,23 @@ interface Joined { readonly branches: readonly Branch[]; readonly steps: readonl
 /** Contractions of the same operator and attributes on the same input, with constant weights of their own; in the order of use. */
 function siblingsOf(node: Node, kind: SiblingKind): readonly Node[] {
   const [x] = node.inputs;
-  if (!x || !isFloat(x.type.dtype)) return [];
+  if (!x || isFloat(x.type.dtype) === (kind.zeroInput !== undefined)) return [];
   return [...new Set(x.uses.filter((u) => u.index === 0).map((u) => u.node))].filter((n) => n.op === node.op && n.graph === node.graph && standsAlone(n, kind) && fitsBeside(node, n, kind));
 }
 
 /** Weights that nothing else reads and that are known, as is the bias: one number a column. */
 function standsAlone(node: Node, kind: SiblingKind): boolean {
   const { inputs, outputs } = node, [, weight] = inputs, bias = kind.biasInput === undefined ? undefined : inputs[kind.biasInput];
-  const plain = !bias || (isConstant(bias) && bias.type.shape.slice(0, -1).every((d) => d === 1));
+  const zero = kind.zeroInput === undefined ? undefined : inputs[kind.zeroInput];
+  const plain = (!bias || (isConstant(bias) && bias.type.shape.slice(0, -1).every((d) => d === 1))) && (!zero || (isConstant(zero) && zero.type.shape.length <= 1));
   return weight !== undefined && isConstant(weight) && weight.uses.length === 1 && sizeOf(weight.constant.dims) > 0 && plain && outputs.length === 1 && (kind.accepts?.(node) ?? true);
 }
 
 /** Whether the weights differ in nothing but their columns, and the attributes in nothing at all. */
 function fitsBeside(a: Node, b: Node, kind: SiblingKind): boolean {
   const [, p] = a.inputs, [, q] = b.inputs, axis = kind.weightAxis(a);
-  return p !== undefined && q !== undefined && p.type.shape.length === q.type.shape.length
+  return p !== undefined && q !== undefined && p.type.dtype === q.type.dtype && p.type.shape.length === q.type.shape.length
+    && (kind.sharedInputs ?? []).every((i) => a.inputs[i] === b.inputs[i])
     && p.type.shape.every((d, i) => i === axis || d === q.type.shape[i]) && sameAttributes(a, b);
 }
 const sameAttributes = (a: Node, b: Node): boolean => {
@@ -116,9 +124,20 @@ function stepAfter(value: Value, axis: number): Step | undefined {
   const { node, index } = use, [result, another] = node.outputs;
   const { fusionKind, deterministic, sideEffects } = node.op;
   if ((fusionKind !== "elementwise" && fusionKind !== "broadcast") || deterministic === false || sideEffects || !result || another) return undefined;
+  if (!shapeEqual(result.type.shape, value.type.shape) || !isFloat(result.type.dtype)) return undefined;
   const others = node.inputs.filter((v, i): v is Value => v !== undefined && i !== index);
   const fits = (v: Value): boolean => isConstant(v) && isFloat(v.type.dtype) && v.type.shape.every((d, i) => d === 1 || i === axis - rank + v.type.shape.length);
-  return shapeEqual(result.type.shape, value.type.shape) && isFloat(result.type.dtype) && others.every(fits) ? { node, carried: index } : undefined;
+  if (others.every(fits)) return { node, carried: index };
+  const scaled = node.op === Mul && others[0] ? scaledBy(others[0], fits) : undefined;
+  return scaled && { node, carried: index, scaled };
+}
+
+/** A product of one number and of constants that fit. */
+function scaledBy(v: Value, fits: (v: Value) => boolean): Scaled | undefined {
+  const node = v.producer?.node;
+  if (node?.op !== Mul || node.graph !== v.graph) return undefined;
+  const own = node.inputs.find((x) => x && fits(x)), factor = node.inputs.find((x) => x !== own);
+  return own?.constant && factor && isFloat(factor.type.dtype) && factor.type.shape.every((d) => d === 1) && factor.type.shape.length <= 1 ? { factor, own: own.constant } : undefined;
 }
 
 /** What the branches do alike, from the contraction on. Only an addition may be missing in some. */
@@ -141,7 +160,7 @@ const byColumn: ReadonlySet<OpDef> = new Set([Add, Sub, Mul, Div, PRelu]);
 function isAlike(a: Step, b: Step): boolean {
   if (a.node.op !== b.node.op || a.node.inputs.length !== b.node.inputs.length || !sameAttributes(a.node, b.node)) return false;
   if (a.carried !== b.carried && a.node.op !== Add) return false;
-  if (a.node.outputs[0]?.type.dtype !== b.node.outputs[0]?.type.dtype) return false;
+  if (a.node.outputs[0]?.type.dtype !== b.node.outputs[0]?.type.dtype || a.scaled?.factor !== b.scaled?.factor) return false;
   if (byColumn.has(a.node.op)) return true;
   return a.node.inputs.every((v, i) => i === a.carried || sameInput(v, b.node.inputs[i]));
 }
@@ -212,11 +231,19 @@ function insertJoined(joined: Joined, kind: SiblingKind, edit: Editor): Replacem
   const inputs: (Value | undefined)[] = [node.inputs[0], edit.constant(sideBySide(weights, kind.weightAxis(node)), `${node.name}_weights`)];
   const biases = kind.biasInput === undefined ? [] : constantsOf(kind.biasInput);
   if (biases.some((b) => b !== undefined)) inputs.push(edit.constant(columnValues(biases, columns, 0), `${node.name}_biases`));
+  if (kind.zeroInput !== undefined) {
+    const zeros = constantsOf(kind.zeroInput), shared = (kind.sharedInputs ?? []).map((i) => node.inputs[i]);
+    inputs.push(...shared, zeros.some((z) => z !== undefined) ? edit.constant(columnValues(zeros, columns, 0, 0), `${node.name}_zero_points`) : undefined);
+  }
   let value = edit.insert(node.op, inputs, node.attributes, { name: node.name });
   for (const { op, carried, of } of steps) {
     const model = present(of.find((s) => s !== undefined), "a step of some branch").node;
-    const joinedConstant = (): Value => edit.constant(columnValues(of.map((s) => s?.node.inputs[1 - s.carried]?.constant), columns, behind), `${model.name}_columns`);
-    value = edit.insert(op, model.inputs.map((own, i) => (i === carried ? value : byColumn.has(op) ? joinedConstant() : own)), model.attributes, { name: model.name });
+    const factor = of.find((s) => s?.scaled)?.scaled?.factor;
+    const joinedOperand = (): Value => {
+      const own = edit.constant(columnValues(of.map((s) => s?.scaled?.own ?? s?.node.inputs[1 - s.carried]?.constant), columns, behind), `${model.name}_columns`);
+      return factor ? edit.insert(Mul, [factor, own], {}, { name: `${model.name}_scale` }) : own;
+    };
+    value = edit.insert(op, model.inputs.map((own, i) => (i === carried ? value : byColumn.has(op) ? joinedOperand() : own)), model.attributes, { name: model.name });
   }
   const sizes = edit.constant(fromNumbers("int64", [columns.length], columns), `${node.name}_columns`);
   const parts = edit.insert(Split, [value, sizes], { axis }, { name: `${node.name}_split`, outputCount: columns.length }).producer?.node.outputs ?? [];
@@ -232,11 +259,11 @@ function sideBySide(tensors: readonly Tensor[], axis: number): Tensor {
   return fromNumbers(first?.dtype ?? "float32", dims.map((d, i) => (i === axis ? tensors.reduce((n, t) => n + (t.dims[axis] ?? 0), 0) : d)), values);
 }
 
-/** A number for each column of all branches: a branch's own, its only one for all of its columns, or what adds nothing. `behind`: how many axes follow. */
-function columnValues(given: readonly (Tensor | undefined)[], columns: readonly number[], behind: number): Tensor {
+/** A number for each column of all branches: a branch's own, its only one for all of its columns, or `none`, which adds nothing. `behind`: how many axes follow. */
+function columnValues(given: readonly (Tensor | undefined)[], columns: readonly number[], behind: number, none = -0): Tensor {
   const values = columns.flatMap((count, i) => {
     const own = given[i] && toNumbers(given[i]);
-    return Array.from({ length: count }, (_, c) => (own ? own[own.length === 1 ? 0 : c] ?? 0 : -0));
+    return Array.from({ length: count }, (_, c) => (own ? own[own.length === 1 ? 0 : c] ?? 0 : none));
   });
   const dtype = present(given.find((t) => t !== undefined), "a constant of some branch").dtype;
   return fromNumbers(dtype, [values.length, ...Array.from({ length: behind }, () => 1)], values);
