@@ -152,4 +152,18 @@ describe("Scan", () => {
   ])("%j", async (attributes) => {
     expect(await compareWays(scan(attributes), feeds)).toBeUndefined();
   });
+
+  /** The form of opset 8: a batch axis in front of everything, and lengths of the sequences. */
+  const batched = (lengths: readonly number[] | undefined, directions: readonly number[]): ModelSpec => ({
+    ...model({ s: f("B", 2), p: f("B", "T", 2), q: f("B", "T", 2), ...(lengths ? { lengths: n("B") } : {}) }, { last: f("B", 2), a: f("B", "T", 2), k: n("B", "T", 2) }, [
+      node("Scan", [lengths ? "lengths" : "", "s", "p", "q"], ["last", "a", "k"], { num_scan_inputs: 2, directions, body: model({ st: f(2), u: f(2), v: f(2) }, { st2: f(2), o: f(2), w: n(2) }, [
+        node("Mul", ["st", "v"], ["m"]), node("Add", ["m", "u"], ["st2"]), node("Sub", ["u", "v"], ["o"]), node("Cast", ["u"], ["w"], { to: 7 }),
+      ]) }),
+    ]), opset: 8,
+  });
+  const batch = { s: f32([3, 2], 1, 2, 3, 4, 5, 6), p: f32([3, 3, 2], ...Array.from({ length: 18 }, (_, i) => i - 7)), q: f32([3, 3, 2], ...Array.from({ length: 18 }, (_, i) => ((i * 5) % 7) / 2)) };
+  test.for([{ directions: [0, 0] }, { directions: [1, 0] }, { directions: [1, 1] }])("of opset 8, %j", async ({ directions }) => {
+    expect(await compareWays(batched(undefined, directions), [batch])).toBeUndefined();
+    expect(await compareWays(batched([], directions), [[3, 1, 2], [2, 3, 1], [3, 3, 3]].map((lengths) => ({ ...batch, lengths: i64([3], ...lengths) })))).toBeUndefined();
+  });
 });

@@ -30,7 +30,11 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
   const { proto } = node;
   const callee = state.operators.function(proto);
   if (callee) return readCall(node, callee, body, state);
-  if (isBatchedScan(proto, body.opsets)) return readNode({ ...node, proto: unbatchedScan(proto, node.name) }, body, state);
+  if (isBatchedScan(proto, body.opsets)) {
+    const nodes = unbatchedScan(proto, node.name);
+    for (const [i, part] of nodes.entries()) readNode({ name: i < nodes.length - 1 ? part.name : node.name, proto: part }, body, state);
+    return;
+  }
   const name = nodeName(node, proto.opType, body, state);
   const attributes = proto.attribute.flatMap((a) => resolve(a, body));
   if (proto.opType === "Constant" && domainOf(proto.domain) === "")

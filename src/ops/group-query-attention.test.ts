@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { compile } from "../api/index.ts";
 import { fromNumbers } from "../core/tensor.ts";
 import { mismatch, runCompiled } from "../../test/support/differential.ts";
 import { judge, modelOf, type JudgedCase, type JudgedInput } from "../../test/support/onnxruntime-check.ts";
@@ -33,6 +34,9 @@ function grouped({ batch = 1, heads = 4, keyHeads = 2, queries, past, filled, to
   };
 }
 
+/** The total length is fed. */
+const fedTotal = (c: JudgedCase): JudgedCase => ({ ...c, inputs: c.inputs.map((input, i) => (i === 6 && input ? { tensor: input.tensor } : input)) });
+
 describe("GroupQueryAttention as onnxruntime", () => {
   it.each<readonly [string, JudgedCase]>([
     ["a prompt", grouped({ queries: 5, total: 5 })],
@@ -49,6 +53,9 @@ describe("GroupQueryAttention as onnxruntime", () => {
     ["a soft cap", grouped({ queries: 4, total: 4, attributes: { softcap: { float: 0.8 } } })],
     ["a smooth softmax", grouped({ queries: 4, total: 4, attributes: { smooth_softmax: 1 } })],
     ["sinks", grouped({ queries: 4, total: 4, sink: true })],
+    ["a prompt whose length only running tells", fedTotal(grouped({ queries: 5, total: 5, rotary: 8 }))],
+    ["a cache with room, for a length that only running tells", fedTotal(grouped({ batch: 2, queries: 1, past: 6, filled: [4, 2], total: 5, rotary: 8 }))],
+    ["a cache that grows to a length that only running tells", fedTotal(grouped({ queries: 3, past: 6, total: 9, open: true }))],
     ["added to the scores", grouped({ queries: 4, total: 4, bias: true })],
   ])("%s", async (_, c) => { expect(await judge(c)).toBeUndefined(); });
 });
@@ -60,6 +67,11 @@ describe("AppendToCache", () => {
     expect(operatorDifference({ op: AppendToCache, inputs })).toBe(0);
     expect(operatorDifference({ op: AppendToCache, inputs: inputs.slice(0, 3) })).toBe(0);
   });
+});
+
+it("runs on kernels where the total length is fed", async () => {
+  const { report } = await compile(modelOf(fedTotal(grouped({ queries: 3, past: 6, total: 9, rotary: 8 }))).bytes);
+  expect(report.hostOperators.map((h) => h.op)).toEqual(["Range"]);
 });
 
 it("sees another window", async () => {

@@ -4,6 +4,7 @@
  * and FlashAttention.
  */
 import { dimEqual, dimExactDiv, dimMax, dimMul, dimSub, formatDim, formatShape, type Dim } from "../core/dim.ts";
+import { dtypes } from "../core/dtype.ts";
 import { fromNumbers } from "../core/tensor.ts";
 import { GroupQueryAttention as evaluate } from "../evaluate/com-microsoft-group-query-attention.ts";
 import { defineOp, float, int, optional, required, type ExpandContext, type ExpansionNode, type TypeInfo } from "../graph/op.ts";
@@ -11,7 +12,8 @@ import { AppendToCache } from "./append-to-cache.ts";
 import { Add, Max, Sub } from "./arithmetic.ts";
 import { Cast } from "./cast.ts";
 import { elementsOf } from "./element-values.ts";
-import { Expansion, listOf } from "./expansion.ts";
+import { Expansion, listOf, scalarOf } from "./expansion.ts";
+import { Range } from "./fill.ts";
 import { FlashAttention } from "./flash-attention.ts";
 import { headsApart, headsMerged, indicesAlong, sizeAlong } from "./heads.ts";
 import { Identity } from "./identity.ts";
@@ -57,18 +59,18 @@ export const GroupQueryAttention = defineOp({
 function expand({ inputs, inputTypes, outputs }: ExpandContext, options: Options): readonly ExpansionNode[] | undefined {
   const [query, key, value, pastKey, pastValue, filled, total, cos, sin, positionIds, bias, headSink] = inputs, [q, , , , , , totalType, cosines] = inputTypes;
   const { num_heads: heads, kv_num_heads: keyHeads } = options, depth = q && depthOf(q, key === undefined, options), length = totalType && elementsOf(totalType)?.[0];
-  if (!q || typeof depth !== "number" || length === undefined) return undefined;
-  const to = new Expansion(), columns = (from: number, count: number): string => to.add(Slice, [query, listOf(from * depth), listOf((from + count) * depth), listOf(2)]);
+  if (!q || typeof depth !== "number") return undefined;
+  const to = new Expansion(), tokens = length === undefined ? countedBy(to, total) : total, columns = (from: number, count: number): string => to.add(Slice, [query, listOf(from * depth), listOf((from + count) * depth), listOf(2)]);
   const apart = (x: string | undefined, from: number, count: number): string => headsApart(to, key === undefined ? columns(from, count) : x, count);
   // Tokens so far: those counted, less the new ones; a prompt that is shorter than its padding had none.
-  const counted = to.add(Add, [to.add(Reshape, [to.add(Cast, [filled], { to: 7 }), listOf(-1)]), listOf(1)]);
+  const counted = to.add(Add, [to.add(Reshape, [to.add(Cast, [filled], { to: dtypes.int64.onnx }), listOf(-1)]), listOf(1)]);
   const before = to.add(Max, [to.add(Sub, [counted, sizeAlong(to, query, 1)]), listOf(0)]);
   const positions = positionIds ?? to.add(Add, [to.add(Unsqueeze, [before, listOf(1)]), indicesAlong(to, query, 1)]);
   const width = cosines?.shape[1], turned = (x: string): string =>
     (options.do_rotary ? to.add(RotaryEmbedding, [x, cos, sin, positions], { interleaved: options.rotary_interleaved, rotary_embedding_dim: typeof width === "number" ? 2 * width : 0 }) : x);
-  const whole = pastKey === undefined && dimEqual(dimSub(length, q.shape[1] ?? 1), 0);
+  const whole = pastKey === undefined && length !== undefined && dimEqual(dimSub(length, q.shape[1] ?? 1), 0);
   const cached = (past: string | undefined, now: string, output: string | undefined): string => {
-    if (!whole) return to.add(AppendToCache, past === undefined ? [now, before, total] : [now, before, total, past], {}, output);
+    if (!whole) return to.add(AppendToCache, past === undefined ? [now, before, tokens] : [now, before, tokens, past], {}, output);
     return output === undefined ? now : to.add(Identity, [now], {}, output);
   };
   const keys = cached(pastKey, turned(apart(key, heads, keyHeads)), outputs[1]), values = cached(pastValue, apart(value, heads + keyHeads, keyHeads), outputs[2]);
@@ -78,4 +80,10 @@ function expand({ inputs, inputTypes, outputs }: ExpandContext, options: Options
   });
   headsMerged(to, sum, outputs[0]);
   return to.nodes;
+}
+
+/** A number that only running tells as the length of a value that has so many elements, so that it is a size from there on. */
+function countedBy(to: Expansion, total: string | undefined): string {
+  const limit = to.add(Reshape, [to.add(Cast, [total], { to: dtypes.int64.onnx }), listOf()]);
+  return sizeAlong(to, to.add(Range, [scalarOf("int64", 0), limit, scalarOf("int64", 1)]), 0);
 }
