@@ -29,10 +29,9 @@ let tried = 0, slowest = 0, largest = 0;
 console.log(`seed ${seed}, ${values.replay ? `${positionals.length} files` : `${count} mutants from ${first}`}, ${jobs} jobs`);
 await supervise(orders, jobs, settings, (result) => {
   tried++;
-  const { answer, failure } = result;
-  slowest = Math.max(slowest, answer?.seconds ?? 0);
-  largest = Math.max(largest, answer?.megabytes ?? 0);
-  const outcome = failure !== undefined ? "failed" : answer?.outcome === "ran" ? "ran" : `refused (${answer?.stage ?? ""})`;
+  const { answer, failure, stopped } = result;
+  if (answer && !answer.damagedCode) { slowest = Math.max(slowest, answer.seconds); largest = Math.max(largest, answer.megabytes); }
+  const outcome = failure !== undefined ? "failed" : stopped ? "stopped in damaged code" : answer?.outcome === "ran" ? "ran" : `refused (${answer?.stage ?? ""})`;
   outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
   if (failure !== undefined) void report(result, failure);
   if (tried % 500 === 0) console.log(`${tried} tried: ${summary()}`);

@@ -78,7 +78,7 @@ describe("runs", () => {
     expect((await refusal(() => session.run(feed(1), { timeLimit: 50 }))).message).toMatch(/^OF7017: the run took longer than its time limit/);
     // NaN is not equal to itself: the loop ends after its first iteration.
     expect((await session.run(feed(NaN), { timeLimit: 60_000 }))["y"]?.data[1]).toBe(0);
-    expect((await refusal(() => session.run(feed(NaN), { timeLimit: NaN }))).code).toBe("OF7003");
+    expect((await refusal(() => session.run(feed(NaN), { timeLimit: NaN }))).code).toBe("OF7022");
   });
 });
 

@@ -6,7 +6,7 @@ import { readContainer, writeContainer, type Section } from "../../src/artifact/
 import type { Random } from "../../test/support/random.ts";
 import { mutateBytes } from "./byte-mutations.ts";
 
-type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 const isObject = (v: Json | undefined): v is { [key: string]: Json } => typeof v === "object" && v !== null && !Array.isArray(v);
 
 const numbers = [0, 1, -1, 2, 3, 7, 64, 0.5, 4096, 65536, 2 ** 31 - 1, 2 ** 31, 2 ** 32, 2 ** 40, 2 ** 53, 1e300, -(2 ** 31)] as const;
@@ -33,7 +33,7 @@ function set(at: Json[] | { [key: string]: Json }, key: string, value: Json): vo
 const get = (at: Json[] | { [key: string]: Json }, key: string): Json => (Array.isArray(at) ? at[Number(key)] : at[key]) ?? null;
 
 /** Changes JSON in place; says where and how. */
-function mutateJson(root: Json, random: Random): string {
+export function mutateJson(root: Json, random: Random): string {
   const found = place(root, random);
   if (!found) return "nothing";
   const { at, key, path } = found, old = get(at, key);

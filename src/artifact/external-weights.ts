@@ -47,6 +47,6 @@ export async function attachWeights(artifact: Artifact, read: ((file: string) =>
 
 function whole({ file, length, checksum: sum }: ExternalPieceJson, bytes: Uint8Array | undefined): Uint8Array {
   if (!bytes) return fail("OF6006", `the artifact's weights in '${file}' were not found`, { hint: "keep the folder beside the artifact, or pass `externalData` to load" });
-  if (bytes.byteLength !== length || checksum(bytes) !== sum) return fail("OF6007", `'${file}' does not hold the weights that the artifact was written with`, { hint: "copy both again, or compile again" });
+  if (!(bytes instanceof Uint8Array) || bytes.byteLength !== length || checksum(bytes) !== sum) return fail("OF6007", `'${file}' does not hold the weights that the artifact was written with`, { hint: "copy both again, or compile again" });
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

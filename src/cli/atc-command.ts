@@ -51,7 +51,7 @@ export async function atc(argv: readonly string[], environment: Environment, con
 function refuseForeign(argv: readonly string[]): void {
   for (const argument of argv) {
     const name = /^--(\w+)/.exec(argument)?.[1] ?? "";
-    const advice = refusedOptions[name];
+    const advice = Object.hasOwn(refusedOptions, name) ? refusedOptions[name] : undefined;
     if (advice !== undefined) fail("OF1007", `--${name} is an option of Huawei's atc that onnxfuse does not offer`, { hint: advice });
   }
 }

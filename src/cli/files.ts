@@ -63,8 +63,11 @@ export interface OutputFile { readonly path: string; readonly content: Uint8Arra
 export function writeFiles(files: readonly OutputFile[]): void {
   const made: string[] = [];
   const staged: { readonly path: string; readonly temporary: string }[] = [];
+  const taken = new Set<string>();
   try {
     for (const { path, content } of files) {
+      if (taken.has(resolve(path))) fail("OF1005", "two results would have this name", { place: { file: path }, hint: "give them other names or folders" });
+      taken.add(resolve(path));
       attempt(path, () => {
         if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw Object.assign(new Error(), { code: "EISDIR" });
         makeFolder(dirname(resolve(path)), made);

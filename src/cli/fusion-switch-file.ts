@@ -32,20 +32,21 @@ function fromJson(text: string, file: string): FusionSwitches {
   const isRecord = (x: unknown): x is Record<string, unknown> => typeof x === "object" && x !== null && !Array.isArray(x);
   const top = isRecord(root) && isRecord(root["Switch"]) ? root["Switch"] : wrong("Switch", "the file has no object 'Switch'");
   let out: FusionSwitches = {};
-  const named: Record<string, boolean> = {};
+  const named = new Map<string, boolean>();
   for (const [group, entries] of Object.entries(top)) {
     if (group !== "GraphFusion" && group !== "UBFusion") wrong(`Switch.${group}`, `there is no group '${group}' of switches`);
     if (!isRecord(entries)) { wrong(`Switch.${group}`, `'${group}' is not an object`); continue; }
     for (const [name, state] of Object.entries(entries)) {
       if (state !== "on" && state !== "off") wrong(`Switch.${group}.${name}`, `'${name}' is ${JSON.stringify(state)}, neither "on" nor "off"`);
-      if (name !== "ALL") named[name] = state === "on";
+      if (name !== "ALL") named.set(name, state === "on");
       else out = { ...out, [group === "GraphFusion" ? "allRules" : "allRegions"]: state === "on" };
     }
   }
-  return { ...out, named };
+  return { ...out, named: Object.fromEntries(named) };
 }
 
-function withAll({ ALL: all, ...named }: Record<string, boolean>): FusionSwitches {
+/** Switches by name, of which ALL stands for every one that is not named. */
+export function withAll({ ALL: all, ...named }: Record<string, boolean>): FusionSwitches {
   return all === undefined ? { named } : { allRules: all, allRegions: all, named };
 }
 

@@ -5,7 +5,7 @@
 import { fail } from "../core/diagnostic.ts";
 import type { FusionSwitches } from "../compiler/switches.ts";
 import { readText } from "./files.ts";
-import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./fusion-switch-file.ts";
+import { joinSwitches, parseSwitchFile, switchesFromEnvironment, withAll } from "./fusion-switch-file.ts";
 
 export interface SwitchSources {
   readonly file: string | undefined;
@@ -27,12 +27,11 @@ export function fusionSwitchesOf({ file, environment, level, inline, onlyRule }:
 }
 
 function parseInline(text: string): FusionSwitches {
-  const named: Record<string, boolean> = {};
+  const named = new Map<string, boolean>();
   for (const entry of text.split(";").map((e) => e.trim()).filter((e) => e !== "")) {
     const [, name = "", state] = /^([^:\s]+):(on|off)$/.exec(entry) ?? fail("OF4010", `'${entry}' is not a switch`, { place: { field: "optimization_switch" }, hint: 'write "NameA:on;NameB:off"' });
-    if (name in named) fail("OF4010", `'${name}' is switched twice`, { place: { field: "optimization_switch" }, hint: 'write "NameA:on;NameB:off"' });
-    named[name] = state === "on";
+    if (named.has(name)) fail("OF4010", `'${name}' is switched twice`, { place: { field: "optimization_switch" }, hint: 'write "NameA:on;NameB:off"' });
+    named.set(name, state === "on");
   }
-  const { ALL: all, ...rest } = named;
-  return all === undefined ? { named: rest } : { allRules: all, allRegions: all, named: rest };
+  return withAll(Object.fromEntries(named));
 }

@@ -18,7 +18,7 @@ const checks: Readonly<Record<keyof OptimiseOptions | "check" | "verify" | "veri
   verifyBudget: count, fuel: count, socVersion: text,
   inputShapes: recordOf("lists of sizes by input name", (v) => Array.isArray(v) && v.every((d) => d === undefined || typeof d === "number")),
   dims: recordOf("sizes by name", (v) => typeof v === "number"),
-  fusionSwitches: ["switches, such as { named: { ConvBNReLU: false } }", (v) => isRecord(v) && (v["named"] === undefined || (isRecord(v["named"]) && Object.values(v["named"]).every((on) => typeof on === "boolean")))],
+  fusionSwitches: ["switches, such as { named: { ConvBNReLU: false } }", (v) => isRecord(v) && [v["allRules"], v["allRegions"]].every((on) => on === undefined || typeof on === "boolean") && (v["named"] === undefined || (isRecord(v["named"]) && Object.values(v["named"]).every((on) => typeof on === "boolean")))],
   customRules: ["JSON text or its value", () => true],
   keepDtype: ["a list of nodes, such as [\"conv_1\", \"OpType::Softmax\"]", (v) => Array.isArray(v) && v.every((name) => typeof name === "string")],
   outputs: ["a list of names", (v) => Array.isArray(v) && v.every((name) => typeof name === "string")],
@@ -28,7 +28,7 @@ const checks: Readonly<Record<keyof OptimiseOptions | "check" | "verify" | "veri
   weights: ["'f16' or 'int8'", (v) => v === "f16" || v === "int8"],
   level: ["'standard' or 'functions'", (v) => v === "standard" || v === "functions"],
   check: ["a whole number of at least 0", (v) => typeof v === "number" && Number.isSafeInteger(v) && v >= 0],
-  skip: ["a list of rewrites", Array.isArray],
+  skip: ["a list of rewrites", (v) => Array.isArray(v) && v.every((s) => isRecord(s) && typeof s["rule"] === "string" && typeof s["at"] === "string")],
   onStage: ["a function", (v) => typeof v === "function"],
 };
 
@@ -48,5 +48,7 @@ export function checkOptions(options: unknown): void {
 /** Fails with OF2001 for anything but bytes, or an object that holds them. */
 export function checkSource(source: unknown): void {
   const bytes = isRecord(source) && !(source instanceof Uint8Array) ? source["model"] : source;
-  if (!(bytes instanceof Uint8Array)) fail("OF2001", "the model is not a Uint8Array", { hint: "pass the file's bytes, or { model, externalData }" });
+  if (!(bytes instanceof Uint8Array)) return fail("OF2001", "the model is not a Uint8Array", { hint: "pass the file's bytes, or { model, externalData }" });
+  const read = isRecord(source) && !(source instanceof Uint8Array) ? source["externalData"] : undefined;
+  if (read !== undefined && typeof read !== "function") fail("OF2001", "`externalData` is not a function", { hint: "pass { model, externalData: (location) => bytes }" });
 }

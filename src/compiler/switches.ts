@@ -35,7 +35,7 @@ export class Switches {
   constructor(options: FusionSwitches) {
     this.#options = options;
     for (const [name, on] of Object.entries(options.named ?? {}))
-      for (const target of gePassKinds[name] ?? [name]) this.#named.set(canonical(target), { on, name, sites: new Set() });
+      for (const target of (Object.hasOwn(gePassKinds, name) ? gePassKinds[name] : undefined) ?? [name]) this.#named.set(canonical(target), { on, name, sites: new Set() });
   }
 
   /** Whether a rule may fire at the site with this root. */

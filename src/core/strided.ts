@@ -1,5 +1,5 @@
 /** Walking tensors in memory: flat indices of strided and broadcast elements, in row-major order of what they make. */
-import { invariant } from "./assert.ts";
+import { fail } from "./diagnostic.ts";
 import { checkElementCount } from "./dtype.ts";
 import { rowMajorStrides, sizeOf } from "./tensor.ts";
 
@@ -22,12 +22,12 @@ export function stridedIndices(dims: readonly number[], strides: readonly number
   return out;
 }
 
-/** The numpy broadcast of sizes that are known to broadcast. */
+/** The numpy broadcast. Fails with OF7014 for sizes that do not broadcast, which only values that are fed can give. */
 export function broadcastDims(...shapes: readonly (readonly number[])[]): number[] {
   const rank = Math.max(0, ...shapes.map((s) => s.length));
   return Array.from({ length: rank }, (_, d) => shapes.reduce((size, s) => {
     const own = s[d - rank + s.length] ?? 1;
-    invariant(own === size || own === 1 || size === 1, `[${s}] broadcasts`);
+    if (own !== size && own !== 1 && size !== 1) fail("OF7014", `shapes [${shapes.map((dims) => dims.join(", ")).join("] and [")}] do not broadcast`, { hint: "check the shapes and values that are fed" });
     return size === 1 ? own : size;
   }, 1));
 }

@@ -2,7 +2,8 @@
  * Element-wise evaluation: floats in float64 rounded once to the dtype, integers exactly and then wrapped. Operands
  * broadcast as numpy's do.
  */
-import { invariant, present } from "../core/assert.ts";
+import { present } from "../core/assert.ts";
+import { fail } from "../core/diagnostic.ts";
 import { isFloat, type DType } from "../core/dtype.ts";
 import { broadcastDims, broadcastSources } from "../core/strided.ts";
 import { fromBigInts, fromNumbers, numericData, toBigInts, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
@@ -67,10 +68,10 @@ export function pick(t: Tensor, dims: readonly number[], sources: ArrayLike<numb
 /** The tensor broadcast to `dims`. */
 export const broadcastTo = (t: Tensor, dims: readonly number[]): Tensor => pick(t, dims, broadcastSources(t.dims, dims));
 
-/** Axis counted from the front. */
+/** Axis counted from the front. Fails with OF7014 for one that is fed and that there is not. */
 export const normalAxis = (axis: number, rank: number): number => {
   const a = axis < 0 ? axis + rank : axis;
-  invariant(a >= 0 && a < Math.max(rank, 1), `axis ${axis} of rank ${rank}`);
+  if (!(a >= 0 && a < Math.max(rank, 1))) fail("OF7014", `there is no axis ${axis} in a tensor of rank ${rank}`, { hint: "check the axis that is fed" });
   return a;
 };
 

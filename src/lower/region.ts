@@ -16,11 +16,16 @@ import { ExprTable } from "../kernel/share.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import type { EpilogueStore, Structure } from "../kernel/structure.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
+import { checkFloatFunctions } from "./float-functions.ts";
 import { inPlacePairs } from "./in-place.ts";
 import { recurrenceLoops } from "./recurrence.ts";
 
 /** The naive kernel of a region with `execution` "kernel". `bufferOf` gives every value its one buffer. */
 export function lowerRegion(region: Region, name: string, bufferOf: (value: Value) => Buffer): Kernel {
+  return checkFloatFunctions(kernelOf(region, name, bufferOf), region);
+}
+
+function kernelOf(region: Region, name: string, bufferOf: (value: Value) => Buffer): Kernel {
   const anchor = region.anchor;
   if (!anchor) return elementKernel(region, name, bufferOf);
   if (anchor.op.whole) return wholeKernel(anchor, name, region, bufferOf);

@@ -36,7 +36,8 @@ export class ExternalFiles {
     if (!this.#source)
       return fail("OF2013", `the model keeps its weights in '${location}', which was not given`, { place, hint: "pass { model, externalData } instead of bytes alone" });
     const bytes = this.#source(location);
-    if (!bytes) return fail("OF2013", `external data '${location}' is missing`, { place, hint: "keep the file beside the model" });
+    if (bytes === undefined || bytes === null) return fail("OF2013", `external data '${location}' is missing`, { place, hint: "keep the file beside the model" });
+    if (!(bytes instanceof Uint8Array)) return fail("OF2013", `what was given for external data '${location}' is not a Uint8Array`, { place, hint: "give the file's bytes" });
     this.#files.set(location, bytes);
     return bytes;
   }

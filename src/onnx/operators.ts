@@ -57,7 +57,7 @@ export function checkOperators(model: ModelProto, operators: Operators): { nodes
   /** An operator whose form of the oldest opset is newer than the model's. */
   const checkForm = (node: NamedNode, version: number | undefined): void => {
     const { opType } = node.proto;
-    if (version === undefined || version >= (formsOfOpset7[opType] ?? 1) || formerTypes.has(opType)) return;
+    if (version === undefined || version >= ((Object.hasOwn(formsOfOpset7, opType) ? formsOfOpset7[opType] : undefined) ?? 1) || formerTypes.has(opType)) return;
     formerTypes.add(opType);
     found.push(opsetDiagnostic(`opset ${version} of ai.onnx has ${opType} in an older form`, { node: node.name }));
   };

@@ -123,8 +123,11 @@ const namesOf = (graph: GraphProto): ReadonlySet<string> =>
 /** Symbols with the sizes that the options give them, by name or through shapes of inputs. */
 function inputSymbols(proto: ModelProto & { graph: GraphProto }, options: ReadOptions): Symbols {
   const values = new Map<string, number>();
-  const bind = (name: string, size: number, from: string): void => {
+  const checkSize = (name: string, size: number, from: string): void => {
     if (!Number.isSafeInteger(size) || size < 0) fail("OF2071", `${size} is not a size for '${name}'`, { place: { field: from } });
+  };
+  const bind = (name: string, size: number, from: string): void => {
+    checkSize(name, size, from);
     const other = values.get(name);
     if (other !== undefined && other !== size) fail("OF2071", `'${name}' is given two sizes, ${other} and ${size}`, { place: { field: from } });
     values.set(name, size);
@@ -133,6 +136,7 @@ function inputSymbols(proto: ModelProto & { graph: GraphProto }, options: ReadOp
   for (const [name, shape] of Object.entries(options.inputShapes ?? {})) {
     const input = proto.graph.input.find((v) => v.name === name);
     if (!input) fail("OF2070", `the model has no input '${name}'`, { place: { field: "inputShapes" }, hint: `its inputs are ${proto.graph.input.slice(0, 10).map((v) => v.name).join(", ")}` });
+    for (const size of shape) if (size !== undefined) checkSize(name, size, "inputShapes");
     const declared = input.type?.value.case === "tensorType" ? input.type.value.value.shape : undefined;
     if (declared && declared.dim.length !== shape.length)
       fail("OF2071", `input '${name}' has rank ${declared.dim.length}, not ${shape.length}`, { place: { value: name, field: "inputShapes" } });

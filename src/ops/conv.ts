@@ -2,7 +2,7 @@
 import { computeScalar, add } from "../kernel/expr.ts";
 import { defineOp } from "../graph/op.ts";
 import { Conv as evaluate } from "../evaluate/conv.ts";
-import { checkType } from "./element-wise.ts";
+import { checkSameType, checkType } from "./element-wise.ts";
 import { anchorConvolution, convolutionAttributes, convolutionOf, convolutionSum, inferConvolution, plainElements } from "./convolution.ts";
 
 export const Conv = defineOp({
@@ -14,6 +14,7 @@ export const Conv = defineOp({
   fusionKind: "contraction",
   infer({ X, W, B }, attributes, context) {
     checkType(context, X, "X", "float");
+    checkSameType(context, B ? [X, W, B] : [X, W]);
     return [{ dtype: X.dtype, shape: inferConvolution(X, W, B, attributes, context) }];
   },
   evaluate,

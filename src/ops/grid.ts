@@ -43,8 +43,8 @@ export const AffineGrid = defineOp({
   },
 });
 
-const modes: Readonly<Record<string, string>> = { bilinear: "linear", bicubic: "cubic" };
-const formerModes: Readonly<Record<string, string>> = { linear: "bilinear", cubic: "bicubic" };
+const modes: ReadonlyMap<string, string> = new Map([["bilinear", "linear"], ["bicubic", "cubic"]]);
+const formerModes: ReadonlyMap<string, string> = new Map([["linear", "bilinear"], ["cubic", "bicubic"]]);
 /** Most taps of one element that are worth a kernel. */
 const mostTaps = 64;
 const tapCount = (mode: string): number => (mode === "nearest" ? 1 : mode === "linear" ? 2 : 4);
@@ -75,6 +75,6 @@ export const GridSample = defineOp({
     });
     return sampled((indices) => X.at(n, c, ...indices), taps);
   }],
-  read: (node) => ({ ...node, attributes: { ...node.attributes, ...(typeof node.attributes.mode === "string" ? { mode: modes[node.attributes.mode] ?? node.attributes.mode } : {}) } }),
-  write: (node, opset) => (opset >= 20 || typeof node.attributes.mode !== "string" ? node : { ...node, attributes: { ...node.attributes, mode: formerModes[node.attributes.mode] ?? node.attributes.mode } }),
+  read: (node) => ({ ...node, attributes: { ...node.attributes, ...(typeof node.attributes.mode === "string" ? { mode: modes.get(node.attributes.mode) ?? node.attributes.mode } : {}) } }),
+  write: (node, opset) => (opset >= 20 || typeof node.attributes.mode !== "string" ? node : { ...node, attributes: { ...node.attributes, mode: formerModes.get(node.attributes.mode) ?? node.attributes.mode } }),
 });

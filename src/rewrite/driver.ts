@@ -49,6 +49,9 @@ export function applyRules(graph: Graph, rules: readonly Rule[], options: ApplyO
   return run.result();
 }
 
+/** A rule that fires so often at one root, and saves nothing, finds its own result again. */
+const mostRepeats = 12;
+
 type RulesByRoot = ReadonlyMap<OpDef, readonly Rule[]>;
 
 class Driver {
@@ -58,6 +61,8 @@ class Driver {
   /** The latest refusal by rule and root; a root's successor has its name. */
   readonly #refused = new Map<string, Site>();
   readonly #limit: number;
+  /** How often a rule has fired at one root without making the graph smaller. */
+  readonly #repeats = new Map<string, number>();
   #rewrites = 0;
   #saved = 0;
 
@@ -167,8 +172,10 @@ class Driver {
     this.#rewrites++;
     this.#saved += nodesSaved;
     this.#forget(site.root, rule);
+    const repeats = nodesSaved > 0 ? 0 : (this.#repeats.get(siteKey(site.root, rule)) ?? 0) + 1;
+    this.#repeats.set(siteKey(site.root, rule), repeats);
     this.#fired.push({ kind: "rule", name: rule.name, at: site.root.name, nodes: site.origins, outcome: "fired", nodesSaved, ...(gone.length ? { gone } : {}) });
-    if (this.#rewrites > this.#limit)
+    if (this.#rewrites > this.#limit || repeats > mostRepeats)
       fail("OF4001", `the fusion rules do not settle: ${this.#rewrites} rewrites, the last by ${rule.name}`, { place: { node: site.root.name }, hint: `switch ${rule.name} off and report the model` });
   }
 

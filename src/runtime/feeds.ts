@@ -87,7 +87,7 @@ function accept(input: InputJson, value: Feed, owner: object): Fed {
   if (!isTensorLike(feed)) return fail("OF7003", `what is fed to '${input.name}' is not a tensor`, { hint: "feed new Tensor(type, data, dims)" });
   if (feed.type !== input.dtype) fail("OF7003", `input '${input.name}' takes ${input.dtype}, not ${feed.type}`);
   const dims = [...feed.dims];
-  if (dims.some((d) => d > largestSize)) fail("OF7004", `what is fed to '${input.name}' has dims [${dims.join(", ")}]; sizes are at most ${largestSize}`);
+  if (dims.some((d) => typeof d === "number" && d > largestSize)) fail("OF7004", `what is fed to '${input.name}' has dims [${dims.join(", ")}]; sizes are at most ${largestSize}`);
   if (feed instanceof Tensor && feed.resident?.owner === owner) return { dims, data: feed.resident };
   return { dims, data: elementsOf(input.dtype, feed.data, dims, `what is fed to '${input.name}'`) };
 }

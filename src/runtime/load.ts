@@ -2,6 +2,7 @@
 import { attachWeights } from "../artifact/external-weights.ts";
 import { readArtifact } from "../artifact/artifact.ts";
 import { fail } from "../core/diagnostic.ts";
+import { checkLoadOptions } from "./check-run-options.ts";
 import { Session, type SessionOptions } from "./session.ts";
 
 export type ArtifactSource = Uint8Array | ArrayBuffer | URL | string | Response;
@@ -17,6 +18,7 @@ export interface LoadOptions extends SessionOptions {
  * OF6006 and OF6007 when weights that lie outside are missing or others.
  */
 export async function load(source: ArtifactSource | Promise<Response>, options: LoadOptions = {}): Promise<Session> {
+  checkLoadOptions(options);
   const given = await source;
   const artifact = readArtifact(await bytesOf(given));
   return Session.create(await attachWeights(artifact, options.externalData ?? besides(given)), options);

@@ -11,6 +11,7 @@ import { codeFor, instantiate, type Engine } from "../backends/wasm/load.ts";
 import { align } from "../memory/place.ts";
 import { Arena } from "./arena.ts";
 import { Buffers } from "./buffers.ts";
+import { checkRunOptions } from "./check-run-options.ts";
 import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
 import { Heap } from "./heap.ts";
 import { prepareSteps } from "./steps.ts";
@@ -109,6 +110,7 @@ export class Session {
   dispose(): void { this.#machine = undefined; }
 
   #execute(feeds: Feeds, options: RunOptions): Record<string, RunValue> {
+    checkRunOptions(options);
     const machine = this.#machine ?? fail("OF7008", "this session has been disposed");
     const { manifest } = machine.artifact;
     const wanted = this.#wanted(options);
@@ -202,7 +204,6 @@ async function guarded<T>(work: () => T | Promise<T>): Promise<T> {
 
 /** Runs the steps; what WebAssembly refuses to compute (an integer divided by zero) is OF7015. */
 function runSteps(machine: Machine, { onStep, timeLimit }: RunOptions): void {
-  if (timeLimit !== undefined && !(timeLimit >= 0)) fail("OF7003", "the `timeLimit` of a run is a number of milliseconds");
   try {
     machine.run({ observer: onStep, until: timeLimit === undefined ? undefined : performance.now() + timeLimit });
   } catch (e) {

@@ -39,14 +39,14 @@ export class Tensor implements TensorLike {
    *   uint2 and float4e2m1 hold packed bytes, the first element in the lowest bits, in a Uint8Array
    */
   constructor(type: DType, data: ElementSource | Resident, dims?: readonly number[]) {
-    if (!Object.hasOwn(dtypes, type)) fail("OF7003", `there is no tensor type '${String(type)}'`);
+    if (typeof type !== "string" || !Object.hasOwn(dtypes, type)) fail("OF7003", `there is no tensor type '${textOf(type)}'`);
     this.type = type;
     if (isResident(data)) {
       this.#resident = data;
       this.dims = dims ?? [];
       return;
     }
-    const stored = ArrayBuffer.isView(data) || !isPacked(type) ? storageOf(type, data) : undefined;
+    const stored = !Array.isArray(data) || !isPacked(type) ? storageOf(type, data) : undefined;
     this.dims = dims ?? [stored && isPacked(type) ? (stored.length * 8) / bitsOf(type) : data.length];
     this.#data = stored ?? pack(type, elementsOf(type, data, this.dims, "the tensor"));
     if (stored) checkLength(type, stored.length, this.dims, "the tensor");
@@ -108,7 +108,7 @@ function checkSize(length: number, dims: readonly number[], what: string): void 
   if (length !== sizeOf(dims)) fail("OF7006", `${what} of [${dims.join(", ")}] needs ${sizeOf(dims)} elements and has ${length}`);
 }
 function checkDims(dims: readonly number[], what: string): void {
-  if (!Array.isArray(dims) || dims.some((d) => !Number.isSafeInteger(d) || d < 0)) fail("OF7004", `${what} has dims [${Array.isArray(dims) ? dims.join(", ") : String(dims)}]; sizes are whole numbers of at least 0`);
+  if (!Array.isArray(dims) || dims.some((d) => !Number.isSafeInteger(d) || d < 0)) fail("OF7004", `${what} has dims [${Array.isArray(dims) ? dims.map(textOf).join(", ") : textOf(dims)}]; sizes are whole numbers of at least 0`);
 }
 
 /** `data` in the dtype's own typed array: floats of 16 bits and fewer as bits, bool as bytes. Lists get an element a place. */
@@ -161,4 +161,6 @@ function integerOf(value: unknown, type: "int64" | "uint64"): bigint {
 }
 
 
-const notAnElement = (value: unknown, type: DType): never => fail("OF7003", `${typeof value === "object" ? "an object or list" : `'${String(value)}'`} is not an element of a ${type} tensor`);
+/** What a wrong value is, in words: an object need not have a text. */
+const textOf = (value: unknown): string => (typeof value === "object" || typeof value === "function" ? typeof value : String(value));
+const notAnElement = (value: unknown, type: DType): never => fail("OF7003", `${typeof value === "object" ? "an object or list" : `'${textOf(value)}'`} is not an element of a ${type} tensor`);

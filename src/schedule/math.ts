@@ -2,6 +2,7 @@
  * Replaces operations that no instruction does by arithmetic: elementary functions (math-f32.ts, math-f64.ts), powers,
  * remainders of floats, and operations that vectors lack, which are done lane by lane.
  */
+import { invariant } from "../core/assert.ts";
 import { binary, cast, constant, div, i32, mul, select, unary, type BinaryOp, type Expr, type Scalar, type Type, type UnaryOp } from "../kernel/expr.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import { mapExpr, mapStmtExprs } from "../kernel/traverse.ts";
@@ -76,7 +77,10 @@ function functionF64(op: Transcendental): (x: Expr, single?: boolean) => Expr {
 function legalBinary(e: Expr, op: BinaryOp, a: Expr, b: Expr): Expr {
   const { type } = a;
   const float = type.scalar === "f32" || type.scalar === "f64";
-  if (op === "pow") return float ? floatPower(a, b) : byLanes(type, [a, b], ([x, y]) => integerPower(x ?? a, y ?? b));
+  if (op === "pow") {
+    invariant(float, `pow of ${type.scalar}`);
+    return floatPower(a, b);
+  }
   if (op === "rem" && float) return byLanes(type, [a, b], ([x, y]) => cast(remF64(cast(x ?? a, "f64"), cast(y ?? b, "f64")), type.scalar));
   if ((op === "div" || op === "rem") && !float && type.lanes > 1) return byLanes(type, [a, b], ([x, y]) => binary(op, x ?? a, y ?? b));
   if ((op === "shl" || op === "shr") && b.type.lanes > 1) {
@@ -98,23 +102,6 @@ function floatPower(a: Expr, b: Expr): Expr {
     case 0.5: return select(binary("eq", a, constant(-Infinity, a.type)), constant(Infinity, a.type), unary("sqrt", binary("add", a, constant(0, a.type))));
     default: return byLanes(a.type, [a, b], ([x, y]) => (a.type.scalar === "f64" ? powF64(x ?? a, y ?? b) : cast(powF32(cast(x ?? a, "f64"), cast(y ?? b, "f64")), "f32")));
   }
-}
-
-/** By repeated squaring, wrapping; a negative exponent gives 0 but for bases 1 and −1. */
-function integerPower(a: Expr, b: Expr): Expr {
-  const { type } = a;
-  const wide = type.scalar === "i64" || type.scalar === "u64", bits = wide ? 64 : 32;
-  const k = (value: number): Expr => constant(wide ? BigInt(value) : value, type);
-  let result = k(1), base = a;
-  for (let bit = 0; bit < bits; bit++) {
-    const set = binary("ne", binary("and", binary("shr", b, k(bit)), k(1)), k(0));
-    result = select(set, mul(result, base), result);
-    base = mul(base, base);
-  }
-  if (type.scalar === "u32" || type.scalar === "u64") return result;
-  const odd = binary("ne", binary("and", b, k(1)), k(0));
-  const reciprocal = select(binary("eq", a, k(1)), k(1), select(binary("eq", a, k(-1)), select(odd, k(-1), k(1)), k(0)));
-  return select(binary("lt", b, k(0)), reciprocal, result);
 }
 
 /** Applies `f` to scalars, or to every lane. */
