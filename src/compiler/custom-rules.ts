@@ -134,7 +134,7 @@ function graphRule(name: string, entry: Json, report: Report): GraphRule | undef
     if (nodes.length === 0) bad(`${field}.Nodes`, "there are no nodes", 'write "Nodes": [{"name": "Mul0", "type": ["Mul"]}]');
     const known = new Set([...nodes.map((n) => n.name), ...inputs, ...outputs]);
     const port = (text: unknown, at: string): Port => {
-      const parts = typeof text === "string" ? /^(.+?)(?::(\d{1,3}))?$/.exec(text) : null;
+      const parts = typeof text === "string" ? /^(.+?)(?::(\d+))?$/.exec(text) : null;
       const node = parts?.[1] ?? "";
       if (!known.has(node)) { good = false; report("OF4022", name, at, `there is no node or port '${String(text)}'`, didYouMean(String(text), [...known])); }
       return { node, slot: Number(parts?.[2] ?? 0) };

@@ -73,30 +73,7 @@ class Picture {
   constructor(rule: GraphRule, graph: RuleGraph) {
     this.#rule = rule;
     this.#graph = graph;
-    this.#check();
     for (const n of graph.nodes) this.#ops(n.name);
-  }
-
-  /** Names are of one thing each, edges lead from inputs and nodes to nodes and outputs, and nothing needs itself. */
-  #check(): void {
-    const wrong = (message: string, hint: string): never => fail("OF4023", `rule '${this.#rule.name}': ${message}`, { hint });
-    const { inputs, outputs } = this.#rule, nodes = this.#graph.nodes.map((n) => n.name), all = [...inputs, ...outputs, ...nodes];
-    const twice = all.find((name, i) => all.indexOf(name) !== i);
-    if (twice !== undefined) wrong(`'${twice}' names two things`, "give inputs, outputs and nodes names of their own");
-    for (const { from, to } of this.#graph.edges) {
-      if (outputs.includes(from.node)) wrong(`an edge leads from the output '${from.node}'`, "let edges start at inputs and nodes");
-      if (inputs.includes(to.node)) wrong(`an edge leads to the input '${to.node}'`, "let edges end at nodes and outputs");
-    }
-    const done = new Set<string>(), open = new Set<string>();
-    const visit = (name: string): void => {
-      if (open.has(name)) wrong(`'${name}' needs itself`, "take the cycle of edges apart");
-      if (done.has(name)) return;
-      open.add(name);
-      for (const { from } of this.#graph.edges.filter((e) => e.to.node === name)) visit(from.node);
-      open.delete(name);
-      done.add(name);
-    };
-    for (const name of nodes) visit(name);
   }
 
   /** Where the value at a port comes from. */
