@@ -14,7 +14,7 @@ import { load, Tensor, type Feeds, type RunOptions, type Session } from "../src/
 import { outcomeOf } from "./support/outcome.ts";
 import { randomFrom } from "./support/random.ts";
 
-const seed = Number(process.env["ONNXFUSE_FUZZ_SEED"] ?? 1), numRuns = Number(process.env["ONNXFUSE_FUZZ_CASES"] ?? 200);
+const seed = Number(process.env["ONNXFUSE_FUZZ_SEED"] ?? 1), numRuns = Number(process.env["ONNXFUSE_FUZZ_CASES"] ?? 100);
 const timeout = 3_600_000, settings = { seed, numRuns };
 
 const models = featureModels();
