@@ -42,17 +42,17 @@ export function writeArtifact(parts: ArtifactParts): Uint8Array {
   ]);
 }
 
-/** Opens an artifact without copying; weights that lie in other files are not read (`attachWeights` does). Fails with OF6001 to OF6004 unless it is whole and consistent. */
+/** Opens an artifact without copying; weights that lie in other files are not read. Fails with OF6001 to OF6004 unless it is whole and consistent. */
 export function readArtifact(bytes: Uint8Array): Artifact {
   const sections = readContainer(bytes);
   const find = (kind: Section["kind"]): Uint8Array | undefined => sections.find((s) => s.kind === kind)?.bytes;
   const weights = find("weights") ?? inconsistent("it has no weights section");
-  const manifest = checkManifest(parse(find("manifest") ?? inconsistent("it has no manifest"), "manifest"), sections.map((s) => s.kind), weights.byteLength);
+  const manifest = checkManifest(parseSection(find("manifest") ?? inconsistent("it has no manifest"), "manifest"), sections.map((s) => s.kind), weights.byteLength);
   return {
     manifest,
     section: (index) => sections[index]?.bytes ?? inconsistent(`section ${index} is missing`),
     weights,
-    report: () => { const section = find("report"); return section && parse(section, "report"); },
+    report: () => { const section = find("report"); return section && parseSection(section, "report"); },
     sections,
   };
 }
@@ -62,7 +62,8 @@ export function stripReport(bytes: Uint8Array): Uint8Array {
   return writeContainer(readContainer(bytes).filter((s) => s.kind !== "report"));
 }
 
-function parse(section: Uint8Array, what: string): unknown {
+/** The JSON of a section. Fails with OF6004 where it is none. */
+export function parseSection(section: Uint8Array, what: string): unknown {
   try {
     return JSON.parse(new TextDecoder().decode(section));
   } catch {

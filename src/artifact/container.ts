@@ -13,12 +13,17 @@ import { checksum } from "./checksum.ts";
 
 export const formatVersion = 1;
 const magic = [0x89, 0x4f, 0x4d, 0x46, 0x0d, 0x0a, 0x1a, 0x0a];
-const headerBytes = 32, entryBytes = 32, alignment = 64;
+export const headerBytes = 32;
+const entryBytes = 32, alignment = 64;
+/** More sections than any artifact has. */
+const mostSections = 1000;
 const align = (n: number): number => Math.ceil(n / alignment) * alignment;
 
 const kinds = ["manifest", "code", "relaxation", "weights", "report"] as const;
 export type SectionKind = (typeof kinds)[number];
 export interface Section { readonly kind: SectionKind; readonly bytes: Uint8Array }
+/** Where a section lies. */
+export interface SectionPlace { readonly kind: SectionKind; readonly offset: number; readonly length: number; readonly checksum: number }
 
 /** Lays out sections in their order. The same sections give the same bytes. */
 export function writeContainer(sections: readonly Section[]): Uint8Array {
@@ -46,45 +51,69 @@ export function writeContainer(sections: readonly Section[]): Uint8Array {
   return out;
 }
 
-const damaged = (what: string): never => fail("OF6002", `the artifact is damaged: ${what}`, { hint: "copy or compile it again" });
+/** Refuses an artifact that is not as it was written. */
+export const damaged = (what: string): never => fail("OF6002", `the artifact is damaged: ${what}`, { hint: "copy or compile it again" });
+
+/**
+ * How many bytes header and table take together, from a file's first `headerBytes`, and what the file should have in
+ * all. Fails with OF6001 on a foreign file, OF6003 on another version, and OF6002 where `length` (if known) is another.
+ */
+export function readHeader(head: Uint8Array, length: number | undefined): { readonly tableEnd: number; readonly fileBytes: number } {
+  if (head.byteLength < magic.length || magic.some((m, i) => head[i] !== m)) fail("OF6001", "this is not an onnxfuse artifact", { hint: describeForeign(head) });
+  if (head.byteLength < headerBytes) damaged("it ends within its header");
+  const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
+  const version = view.getUint32(8, true);
+  if (version !== formatVersion) fail("OF6003", `the artifact has format version ${version}, this runtime reads version ${formatVersion}`, { hint: "compile the model again with this version of onnxfuse" });
+  const count = view.getUint32(12, true), stated = view.getBigUint64(16, true);
+  if (length !== undefined && stated !== BigInt(length)) damaged(`it should have ${stated} bytes and has ${length}`);
+  const tableEnd = headerBytes + entryBytes * count;
+  if (count > mostSections || BigInt(tableEnd) > stated) damaged("its section table does not fit");
+  return { tableEnd, fileBytes: Number(stated) };
+}
+
+/** The sections' places, in their order, from header and table. Fails with OF6002 where they do not follow each other to the file's end. */
+export function readTable(table: Uint8Array, fileBytes: number): readonly SectionPlace[] {
+  const view = new DataView(table.buffer, table.byteOffset, table.byteLength);
+  const header = table.slice();
+  header.fill(0, 24, 28);
+  if (checksum(header) !== view.getUint32(24, true)) damaged("its header does not match its checksum");
+  let end = table.byteLength;
+  const places: SectionPlace[] = [];
+  for (let entry = headerBytes; entry < table.byteLength; entry += entryBytes) {
+    const kind = kinds[view.getUint32(entry, true) - 1] ?? damaged(`section ${places.length} is of unknown kind`);
+    const offset = Number(view.getBigUint64(entry + 8, true)), length = Number(view.getBigUint64(entry + 16, true));
+    if (offset !== align(end) || offset + length > fileBytes) damaged(`section ${places.length} (${kind}) lies outside the file`);
+    places.push({ kind, offset, length, checksum: view.getUint32(entry + 24, true) });
+    end = offset + length;
+  }
+  if (align(end) !== fileBytes) damaged("bytes follow its last section");
+  return places;
+}
 
 /** The sections of an artifact, as views into `file`. Fails with OF6001 on a foreign file, OF6002 on a damaged one, OF6003 on another version. */
 export function readContainer(file: Uint8Array): readonly Section[] {
   // A plain view: slices of Node's Buffers share memory.
   const bytes = new Uint8Array(file.buffer, file.byteOffset, file.byteLength);
-  if (bytes.byteLength < magic.length || magic.some((m, i) => bytes[i] !== m)) {
-    fail("OF6001", "this is not an onnxfuse artifact", { hint: describeForeign(bytes) });
-  }
-  if (bytes.byteLength < headerBytes) damaged("it ends within its header");
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const version = view.getUint32(8, true);
-  if (version !== formatVersion) fail("OF6003", `the artifact has format version ${version}, this runtime reads version ${formatVersion}`, { hint: "compile the model again with this version of onnxfuse" });
-  const count = view.getUint32(12, true);
-  const tableEnd = headerBytes + entryBytes * count;
-  if (view.getBigUint64(16, true) !== BigInt(bytes.byteLength)) damaged(`it should have ${view.getBigUint64(16, true)} bytes and has ${bytes.byteLength}`);
-  if (tableEnd > bytes.byteLength) damaged("its section table does not fit");
-  const header = bytes.slice(0, tableEnd);
-  header.fill(0, 24, 28);
-  if (checksum(header) !== view.getUint32(24, true)) damaged("its header does not match its checksum");
+  const { tableEnd, fileBytes } = readHeader(bytes.subarray(0, headerBytes), bytes.byteLength);
   let end = tableEnd;
-  const sections: Section[] = [];
-  for (let i = 0; i < count; i++) {
-    const entry = headerBytes + entryBytes * i;
-    const kind = kinds[view.getUint32(entry, true) - 1] ?? damaged(`section ${i} is of unknown kind`);
-    const offset = Number(view.getBigUint64(entry + 8, true)), length = Number(view.getBigUint64(entry + 16, true));
-    if (offset !== align(end) || offset + length > bytes.byteLength) damaged(`section ${i} (${kind}) lies outside the file`);
-    expectZeros(bytes.subarray(end, offset));
-    const section = bytes.subarray(offset, offset + length);
-    if (checksum(section) !== view.getUint32(entry + 24, true)) damaged(`its ${kind} section does not match its checksum`);
-    sections.push({ kind, bytes: section });
-    end = offset + length;
-  }
-  if (align(end) !== bytes.byteLength) damaged("bytes follow its last section");
+  const sections = readTable(bytes.subarray(0, tableEnd), fileBytes).map((place): Section => {
+    expectZeros(bytes.subarray(end, place.offset));
+    end = place.offset + place.length;
+    const section = bytes.subarray(place.offset, end);
+    expectChecksum(place, checksum(section));
+    return { kind: place.kind, bytes: section };
+  });
   expectZeros(bytes.subarray(end));
   return sections;
 }
 
-function expectZeros(padding: Uint8Array): void {
+/** Refuses a section whose bytes have another checksum. */
+export function expectChecksum(place: SectionPlace, actual: number): void {
+  if (actual !== place.checksum) damaged(`its ${place.kind} section does not match its checksum`);
+}
+
+/** Refuses anything but zeros between sections. */
+export function expectZeros(padding: Uint8Array): void {
   if (padding.some((b) => b !== 0)) damaged("there is something between its sections");
 }
 

@@ -50,9 +50,10 @@ export class WeightsSection {
       return early ? { source: halves(packTensor(t, spec)), widen: {} } : { source: halves(t), widen: {}, ...later };
     }
     const { axis, bytes, scales } = stored, whole = tensor("int8", t.dims, bytes);
-    if (!early) return { source: this.add(whole), widen: { scales: this.add(tensor("float32", t.dims.map((d, i) => (i === axis ? d : 1)), scales)) }, ...later };
+    // Scales stand before what they scale, so that it can be read to its place at once.
+    if (!early) return { widen: { scales: this.add(tensor("float32", t.dims.map((d, i) => (i === axis ? d : 1)), scales)) }, source: this.add(whole), ...later };
     const panels = spec.groups * Math.ceil(spec.n / spec.nr), packed = packTensor(whole, { ...spec, as: "int8" });
-    return { source: this.add(tensor("int8", [panels, spec.k, spec.nr], numericData(packed))), widen: { scales: this.add(panelScales(t, spec, axis, scales)) } };
+    return { widen: { scales: this.add(panelScales(t, spec, axis, scales)) }, source: this.add(tensor("int8", [panels, spec.k, spec.nr], numericData(packed))) };
   }
 
   bytes(): Uint8Array {

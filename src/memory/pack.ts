@@ -4,19 +4,44 @@
  */
 import { invariant } from "../core/assert.ts";
 import { allocate, type DType, type TypedArray } from "../core/dtype.ts";
-import { setNumber, sizeOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
+import { bytesOf, setNumber, sizeOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { PackAxis, PackSpec } from "../core/pack-spec.ts";
+import { packWinograd } from "./winograd-kernels.ts";
 
 /** The packed form of a row-major tensor; the result is one-dimensional unless the spec is `copy`. */
 export function packTensor(source: Tensor, spec: PackSpec): Tensor {
+  if (spec.kind === "copy") return source;
+  const { dtype, length } = packedForm(source, spec), out = allocate(dtype, length);
+  packInto(out, source, spec);
+  return tensor(dtype, [length], out);
+}
+
+/** Element type and number of elements of the packed form. */
+export function packedForm(source: Tensor, spec: PackSpec): { readonly dtype: DType; readonly length: number } {
+  const length = packedLength(source.dims, spec);
   switch (spec.kind) {
-    case "copy": return source;
-    case "panels": return packPanels(source, spec);
-    case "nibbles": return packNibbles(source, spec);
-    case "permute": return packPermuted(source, spec);
-    case "winograd": return packWinograd(source, spec);
+    case "copy": return { dtype: source.dtype, length };
+    case "panels": return { dtype: spec.as, length };
+    case "nibbles": return { dtype: "uint8", length };
+    case "permute": return { dtype: spec.as ?? source.dtype, length };
+    case "winograd": return { dtype: "float32", length };
   }
 }
+
+/** Writes the packed form into `out`, an array of its type and length, whatever that holds. */
+export function packInto(out: TypedArray, source: Tensor, spec: PackSpec): void {
+  switch (spec.kind) {
+    case "copy": copyInto(out, source); return;
+    case "panels": clear(out); packPanels(out, source, spec); return;
+    case "nibbles": clear(out); packNibbles(out as Uint8Array, source, spec); return;
+    case "permute": packPermuted(out, source, spec); return;
+    case "winograd": packWinograd(out as Float32Array, toNumbers(source), spec);
+  }
+}
+
+const bytesIn = (data: TypedArray): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+function copyInto(out: TypedArray, source: Tensor): void { bytesIn(out).set(bytesOf(source)); }
+function clear(out: TypedArray): void { bytesIn(out).fill(0); }
 
 /** Elements of the packed form of a tensor of these dims. */
 export function packedLength(dims: readonly number[], spec: PackSpec): number {
@@ -31,10 +56,9 @@ export function packedLength(dims: readonly number[], spec: PackSpec): number {
 
 type Spec<K extends PackSpec["kind"]> = Extract<PackSpec, { kind: K }>;
 
-function packPanels(source: Tensor, spec: Spec<"panels">): Tensor {
+function packPanels(out: TypedArray, source: Tensor, spec: Spec<"panels">): void {
   const from = toNumbers(source);
   const { groups, k, n, nr, kStep, strideG, strideK, strideN } = spec;
-  const out = allocate(spec.as, packedLength(source.dims, spec));
   const { subtract = 0, offset: start = 0 } = spec;
   const depth = positions(strideK);
   invariant(depth.length === k, `panels of depth ${k} from axes of ${depth.length}`);
@@ -49,17 +73,15 @@ function packPanels(source: Tensor, spec: Spec<"panels">): Tensor {
       if (at !== none) put(out, spec.as, base + step * nr * kStep + (i - step * kStep), (from[read + at] ?? 0) - less);
     }
   }
-  return tensor(spec.as, [out.length], out);
 }
 
-function packNibbles(source: Tensor, spec: Spec<"nibbles">): Tensor {
+function packNibbles(out: Uint8Array, source: Tensor, spec: Spec<"nibbles">): void {
   const from = toNumbers(source), { k, n, strideK, strideN, least, offset = 0 } = spec;
-  const out = new Uint8Array(packedLength(source.dims, spec)), pairs = Math.ceil(k / 2);
+  const pairs = Math.ceil(k / 2);
   for (let column = 0; column < n; column++) for (let row = 0; row < k; row++) {
     const at = (Math.floor(column / 8) * pairs + (row >> 1)) * 8 + (column % 8);
     out[at] = (out[at] ?? 0) | (((from[offset + row * strideK + column * strideN] ?? 0) - least) << (4 * (row & 1)));
   }
-  return tensor("uint8", [out.length], out);
 }
 
 function put(out: TypedArray, dtype: DType, i: number, value: number): void {
@@ -77,44 +99,13 @@ function positions(axes: readonly PackAxis[]): number[] {
   return out;
 }
 
-function packPermuted(source: Tensor, spec: Spec<"permute">): Tensor {
+function packPermuted(out: TypedArray, source: Tensor, spec: Spec<"permute">): void {
   const from = toNumbers(source);
   const at = positions(spec.shape.map((size, d) => ({ size, stride: spec.strides[d] ?? 0 })));
   const dtype = spec.as ?? source.dtype;
-  const out = allocate(dtype, at.length);
   const start = spec.offset ?? 0;
   if (dtype === source.dtype && spec.subtract === undefined) {
     const raw = source.data as TypedArray;
     for (const [i, p] of at.entries()) out[i] = raw[start + p] ?? 0;
   } else for (const [i, p] of at.entries()) put(out, dtype, i, (from[start + p] ?? 0) - (spec.subtract ?? 0));
-  return tensor(dtype, [out.length], out);
-}
-
-/** F(2x2,3x3) and F(4x4,3x3) kernel transforms (Lavin & Gray, "Fast algorithms for convolutional neural networks"). */
-const kernelTransform: Readonly<Record<2 | 4, readonly (readonly [number, number, number])[]>> = {
-  2: [[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]],
-  4: [[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]],
-};
-
-/** U = G·g·Gᵀ for every pair of channels, computed in float64. */
-function packWinograd(source: Tensor, spec: Spec<"winograd">): Tensor {
-  const from = toNumbers(source);
-  const { m, c, nr } = spec, rows = kernelTransform[spec.tile], size = rows.length;
-  const out = new Float32Array(packedLength(source.dims, spec));
-  const half = new Float64Array(size * 3), step = c * nr;
-  const p = Float64Array.from(rows, (r) => r[0]), q = Float64Array.from(rows, (r) => r[1]), r = Float64Array.from(rows, (x) => x[2]);
-  for (let panel = 0; panel * nr < m; panel++) for (let channel = 0; channel < c; channel++) for (let lane = 0; lane < nr && panel * nr + lane < m; lane++) {
-    const g = ((panel * nr + lane) * c + channel) * 9;
-    // half = G·g, then each row of it times Gᵀ.
-    for (let x = 0; x < 3; x++) {
-      const a = from[g + x] ?? 0, b = from[g + 3 + x] ?? 0, d = from[g + 6 + x] ?? 0;
-      for (let i = 0; i < size; i++) half[i * 3 + x] = (p[i] ?? 0) * a + (q[i] ?? 0) * b + (r[i] ?? 0) * d;
-    }
-    let at = (panel * size * size * c + channel) * nr + lane;
-    for (let i = 0; i < size; i++) {
-      const a = half[i * 3] ?? 0, b = half[i * 3 + 1] ?? 0, d = half[i * 3 + 2] ?? 0;
-      for (let j = 0; j < size; j++, at += step) out[at] = (p[j] ?? 0) * a + (q[j] ?? 0) * b + (r[j] ?? 0) * d;
-    }
-  }
-  return tensor("float32", [out.length], out);
 }

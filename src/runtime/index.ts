@@ -1,5 +1,6 @@
 /** onnxfuse/runtime: runs artifacts in Node, browsers and edge runtimes. Contains no compiler. */
-export { load, type ArtifactSource, type LoadOptions } from "./load.ts";
+export { load, type LoadOptions } from "./load.ts";
+export type { ArtifactSource, OpenFile } from "./open.ts";
 export { Session, type Port, type RunOptions, type SessionOptions } from "./session.ts";
 export { Tensor, type ElementSource, type TensorLike } from "./tensor.ts";
 export { fromOnnxruntime, toOnnxruntime, type TensorClass } from "./onnxruntime-tensor.ts";

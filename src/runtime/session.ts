@@ -1,24 +1,25 @@
 /** A loaded program: independent of every other session, used again and again, one run at a time. */
-import type { Artifact } from "../artifact/artifact.ts";
+import type { WeightStream } from "../artifact/arriving.ts";
 import { formatDimJson, type DimJson } from "../core/dim-json.ts";
-import type { PortJson } from "../artifact/manifest.ts";
+import type { Manifest, PortJson } from "../artifact/manifest.ts";
 import { isHeld, type Container } from "../core/container.ts";
 import { atRank } from "../core/datum.ts";
 import { DiagnosticError, fail, nearestName } from "../core/diagnostic.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
-import { codeFor, instantiate, type Engine } from "../backends/wasm/load.ts";
+import { codeFor, instantiate, type CodeSource, type Engine } from "../backends/wasm/load.ts";
 import { align } from "../memory/place.ts";
 import { Arena } from "./arena.ts";
 import { Buffers } from "./buffers.ts";
 import { checkRunOptions } from "./check-run-options.ts";
+import { Constants } from "./constants.ts";
 import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
 import { Heap } from "./heap.ts";
 import { prepareSteps } from "./steps.ts";
 import { Tensor, type Resident } from "./tensor.ts";
 import { resultOf, type RunValue } from "./run-values.ts";
 import type { Run, StepObserver } from "./watch.ts";
-import { readData, Weights } from "./weights.ts";
+import { Weights } from "./weights.ts";
 
 export interface SessionOptions {
   /** Which code to use; by default the fastest this engine runs. */
@@ -49,11 +50,12 @@ export interface Port {
 
 /** What a session runs on. */
 interface Machine {
-  readonly artifact: Artifact;
+  readonly manifest: Manifest;
   readonly heap: Heap;
   readonly arena: Arena;
   readonly buffers: Buffers;
   readonly weights: Weights;
+  readonly constants: Constants;
   readonly run: Run;
 }
 
@@ -69,28 +71,29 @@ export class Session {
   #last: Promise<unknown> = Promise.resolve();
 
   private constructor(machine: Machine) {
-    const { manifest } = machine.artifact;
+    const { manifest } = machine;
     this.inputs = manifest.inputs.map(port);
     this.outputs = manifest.outputs.map(port);
     this.metadata = manifest.metadata;
     this.#machine = machine;
   }
 
-  /** Instantiates the code, fills the weights and loads host operators. */
-  static async create(artifact: Artifact, options: SessionOptions = {}): Promise<Session> {
-    return guarded(() => Session.#create(artifact, options));
+  /** Instantiates the code, reads the weights to their places and loads host operators. */
+  static async create(program: CodeSource, weights: WeightStream, options: SessionOptions = {}): Promise<Session> {
+    return guarded(() => Session.#create(program, weights, options));
   }
 
-  static async #create(artifact: Artifact, options: SessionOptions): Promise<Session> {
-    const { manifest } = artifact;
-    const instance = await instantiate(codeFor(artifact, options.engine));
+  static async #create(program: CodeSource, stream: WeightStream, options: SessionOptions): Promise<Session> {
+    const { manifest } = program;
+    const instance = await instantiate(codeFor(program, options.engine));
     const heap = new Heap(instance.memory, manifest.memory.fixedEnd);
     const arena = new Arena(manifest.memory, heap);
-    const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, readData(h.data, artifact.weights)])));
-    const weights = new Weights(manifest, artifact.weights, heap);
-    weights.fill();
-    const run = await prepareSteps(manifest, { arena, buffers, instance, weights: artifact.weights });
-    return new Session({ artifact, heap, arena, buffers, weights, run });
+    const constants = new Constants();
+    const weights = new Weights(manifest, constants, heap);
+    await weights.fill(stream);
+    const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, constants.read(h.data)])));
+    const run = await prepareSteps(manifest, { arena, buffers, instance, constants });
+    return new Session({ manifest, heap, arena, buffers, weights, constants, run });
   }
 
   /** Bytes of WebAssembly memory this session holds. */
@@ -112,7 +115,7 @@ export class Session {
   #execute(feeds: Feeds, options: RunOptions): Record<string, RunValue> {
     checkRunOptions(options);
     const machine = this.#machine ?? fail("OF7008", "this session has been disposed");
-    const { manifest } = machine.artifact;
+    const { manifest } = machine;
     const wanted = this.#wanted(options);
     const bound = bindFeeds(manifest.inputs, feeds, this, manifest.checks);
     machine.arena.begin(bound.symbols);
@@ -169,25 +172,25 @@ export class Session {
 const isResident = (data: Fed["data"]): data is Resident => "owner" in data;
 
 function writeInputs(machine: Machine, { fed, held }: BoundFeeds): void {
-  const { artifact: { manifest, weights }, buffers } = machine;
+  const { manifest, constants, buffers } = machine;
   for (const input of manifest.inputs) {
     const datum = held.get(input.name);
     if (datum !== undefined) { buffers.writeDatum(input.buffer, datum); continue; }
     if (isWeight(machine, input.buffer)) continue;
     const given = fed.get(input.name);
-    if (!given) { if (input.default) buffers.write(input.buffer, readData(input.default, weights)); }
+    if (!given) { if (input.default) buffers.write(input.buffer, constants.read(input.default)); }
     else if (isResident(given.data)) buffers.writeFrom(input.buffer, given.data.address, given.dims);
     else buffers.write(input.buffer, { dtype: input.dtype, dims: given.dims, data: given.data });
   }
 }
 
 /** Whether a buffer is a weight's memory, which `Weights` fills. */
-function isWeight({ artifact, buffers }: Machine, buffer: number): boolean {
+function isWeight({ manifest, buffers }: Machine, buffer: number): boolean {
   const { at } = buffers.of(buffer);
-  return typeof at === "number" && at < firstArenaByte(artifact.manifest.memory);
+  return typeof at === "number" && at < firstArenaByte(manifest.memory);
 }
 /** Weights lie between the table and the arena. */
-const firstArenaByte = ({ table, slots, weightBytes }: Artifact["manifest"]["memory"]): number => table + align(4 * slots) + weightBytes;
+const firstArenaByte = ({ table, slots, weightBytes }: Manifest["memory"]): number => table + align(4 * slots) + weightBytes;
 
 /**
  * What an artifact's program does on its own behalf: an error in it that is no diagnostic means that the parts of the

@@ -4,10 +4,10 @@ import { atRank } from "../core/datum.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { EvaluateAttribute, EvaluateAttributes, EvaluateData } from "../core/evaluate.ts";
 import { check, guarded } from "./checks.ts";
+import type { Constants } from "./constants.ts";
 import { loop } from "./loop.ts";
 import { readScalar, receive, type Machine } from "./values.ts";
 import { checkTime, type Run, type StepObserver } from "./watch.ts";
-import { readData } from "./weights.ts";
 
 /** Prepares all steps; loads the host operators they name. */
 export async function prepareSteps(manifest: Manifest, machine: Machine): Promise<Run> {
@@ -60,7 +60,7 @@ async function prepareHost(step: Extract<StepJson, { host: string }>, machine: M
   const find = hostOperators[`${step.domain}:${step.host}`] ?? fail("OF6005", `the artifact needs the host operator ${step.host}, which this runtime does not have`, { hint: "use the onnxfuse version that compiled it, or a newer one" });
   // What inference said holds: an operator on tensors is given tensors.
   const evaluate = (await find()) as EvaluateData;
-  const attributes: EvaluateAttributes = Object.fromEntries(Object.entries(step.attributes).map(([name, value]) => [name, attribute(value, machine.weights)]));
+  const attributes: EvaluateAttributes = Object.fromEntries(Object.entries(step.attributes).map(([name, value]) => [name, attribute(value, machine.constants)]));
   const { buffers } = machine;
   const outputDTypes = step.outputs.map((o) => (o === null ? "float32" : buffers.of(o).dtype));
   return () => {
@@ -80,10 +80,10 @@ function within<T>(label: string, work: () => T): T {
   }
 }
 
-function attribute(value: AttributeValueJson, section: Uint8Array): EvaluateAttribute {
+function attribute(value: AttributeValueJson, constants: Constants): EvaluateAttribute {
   if (typeof value === "boolean") return value ? 1 : 0;
   if (typeof value !== "object") return value;
-  if ("tensor" in value) return readData(value.tensor, section);
+  if ("tensor" in value) return constants.read(value.tensor);
   if ("float" in value) return Number(value.float);
   if ("floats" in value) return value.floats.map(Number);
   return value;

@@ -7,13 +7,14 @@ import type { DimJson } from "../core/dim-json.ts";
 import { numericData, type Tensor } from "../core/tensor.ts";
 import type { Arena } from "./arena.ts";
 import type { Buffers } from "./buffers.ts";
+import type { Constants } from "./constants.ts";
 
 /** What steps run on. */
 export interface Machine {
   readonly arena: Arena;
   readonly buffers: Buffers;
   readonly instance: Instance;
-  readonly weights: Uint8Array;
+  readonly constants: Constants;
 }
 
 export const readScalar = (buffers: Buffers, index: number): number => Number(numericData(buffers.read(index))[0] ?? 0);

@@ -1,71 +1,58 @@
-/** Fills the weights' memory: from the artifact at load, and from what is fed for initializers that may be overridden. */
+/**
+ * Fills the weights' memory: from the artifact at load, read once, in its order and straight to its place, and from what
+ * is fed for initializers that may be overridden.
+ */
+import type { WeightStream } from "../artifact/arriving.ts";
+import { inconsistent } from "../artifact/inconsistent.ts";
 import type { DataJson, Manifest, WeightJson } from "../artifact/manifest.ts";
 import { present } from "../core/assert.ts";
+import { isPacked } from "../core/packed.ts";
 import { byteSize, viewBytes } from "../core/dtype.ts";
-import { isPacked, unpackElements } from "../core/packed.ts";
-import { decodeStrings } from "../core/string-bytes.ts";
 import { widenFloat16 } from "../core/float16.ts";
-import { numericData, rowMajorStrides, sizeOf, type Tensor } from "../core/tensor.ts";
-import { packTensor } from "../memory/pack.ts";
+import { numericData, sizeOf, type Tensor } from "../core/tensor.ts";
+import { packedForm, packInto } from "../memory/pack.ts";
+import { constantsOf, readData, repeat, type Constants } from "./constants.ts";
 import type { Heap } from "./heap.ts";
+import { scale } from "./scale.ts";
 
-/** The elements that `d` stands for. */
-export function readData(d: DataJson, section: Uint8Array): Tensor {
-  const stored = section.subarray(d.offset, d.offset + d.length);
-  if (!d.fill && isPacked(d.dtype)) return { dtype: d.dtype, dims: d.dims, data: unpackElements(d.dtype, stored, sizeOf(d.dims)) };
-  if (d.dtype === "string") return { dtype: d.dtype, dims: d.dims, data: decodeStrings(stored, sizeOf(d.dims)) };
-  if (!d.fill) return { dtype: d.dtype, dims: d.dims, data: viewBytes(d.dtype, stored) };
-  const bytes = new Uint8Array(sizeOf(d.dims) * byteSize(d.dtype));
-  repeat(bytes, stored);
-  return { dtype: d.dtype, dims: d.dims, data: viewBytes(d.dtype, bytes) };
+/** Something to do with a part of the section. */
+interface Use {
+  readonly offset: number;
+  readonly length: number;
+  /** Its bytes go to this address as they are. */
+  readonly at?: number;
+  readonly use: (bytes: Uint8Array) => void;
 }
+/** Parts of the section that overlap, or lie as in memory: read at once. */
+interface Part { readonly from: number; to: number; readonly uses: Use[]; at: number | undefined }
 
-/** Fills `bytes` with copies of `element`, doubling what is done. */
-function repeat(bytes: Uint8Array, element: Uint8Array): void {
-  bytes.set(element.subarray(0, bytes.length));
-  for (let done = element.length; done < bytes.length; done *= 2) bytes.copyWithin(done, 0, Math.min(done, bytes.length - done));
-}
-
-/** Integers times scales, whose sizes are theirs or 1. */
-function scale(source: Tensor, scales: Tensor, to: Float32Array): void {
-  const from = numericData(source) as Int8Array, by = numericData(scales) as Float32Array;
-  const rank = source.dims.length, own = rowMajorStrides(scales.dims), strides = scales.dims.map((d, i) => (d === 1 ? 0 : (own[i] ?? 0)));
-  const inner = source.dims[rank - 1] ?? 1, step = strides[rank - 1] ?? 0, index = source.dims.map(() => 0);
-  for (let i = 0, at = 0; i < to.length;) {
-    for (let x = 0; x < inner; x++, i++) to[i] = (from[i] ?? 0) * (by[at + x * step] ?? 0);
-    for (let d = rank - 2; d >= 0; d--) {
-      const size = source.dims[d] ?? 1, n = (index[d] ?? 0) + 1;
-      at += strides[d] ?? 0;
-      index[d] = n;
-      if (n < size) break;
-      at -= (strides[d] ?? 0) * size;
-      index[d] = 0;
-    }
-  }
-}
+/** Bytes between two weights that may be read along with them: they are padding in memory too. */
+const padding = 63;
 
 export class Weights {
   readonly #manifest: Manifest;
-  readonly #section: Uint8Array;
+  readonly #constants: Constants;
   readonly #heap: Heap;
   /** Overridable inputs whose fed elements, not their defaults, are packed now. */
   readonly #overridden = new Set<string>();
+  /** What waits for scales that lie further on in the section. */
+  readonly #later: (() => void)[] = [];
 
-  constructor(manifest: Manifest, section: Uint8Array, heap: Heap) {
+  constructor(manifest: Manifest, constants: Constants, heap: Heap) {
     this.#manifest = manifest;
-    this.#section = section;
+    this.#constants = constants;
     this.#heap = heap;
   }
 
-  /** Fills everything, overridable initializers with their defaults. */
-  fill(): void {
-    for (const w of this.#manifest.weights) {
-      if ("input" in w.source) this.#store(w, this.#default(w.source.input));
-      else if (w.widen) this.#widened(w, w.source, w.widen);
-      else if (w.pack || (isPacked(w.source.dtype) && !w.source.fill)) this.#store(w, readData(w.source, this.#section));
-      else if (w.source.fill) repeat(this.#heap.bytes.subarray(w.at, w.at + w.bytes), this.#section.subarray(w.source.offset, w.source.offset + w.source.length));
-      else this.#heap.bytes.set(this.#section.subarray(w.source.offset, w.source.offset + w.source.length), w.at);
+  /** Reads the section: fills memory and constants, and overridable initializers with their defaults. */
+  async fill(stream: WeightStream): Promise<void> {
+    for (const part of partsOf(this.#uses())) {
+      if (part.at !== undefined) { await stream.fill(part.from, this.#memory(part.at, part.to - part.from)); continue; }
+      const bytes = await stream.take(part.from, part.to - part.from);
+      for (const u of part.uses) u.use(bytes.subarray(u.offset - part.from, u.offset - part.from + u.length));
     }
+    for (const work of this.#later.splice(0)) work();
+    for (const w of this.#manifest.weights) if ("input" in w.source) this.#store(w, this.#default(w.source.input));
   }
 
   /** Packs what is fed for overridable initializers, and their defaults again where nothing is fed any more. */
@@ -81,22 +68,70 @@ export class Weights {
     }
   }
 
+  #uses(): Use[] {
+    const uses = constantsOf(this.#manifest).map((d): Use => ({ ...place(d), use: (bytes) => { this.#constants.keep(d, bytes); } }));
+    for (const w of this.#manifest.weights) {
+      const { source } = w;
+      if ("input" in source) continue;
+      if (w.widen) uses.push({ ...place(source), use: (bytes) => { this.#widened(w, source, bytes); } });
+      else if (w.pack || (isPacked(source.dtype) && !source.fill)) uses.push({ ...place(source), use: (bytes) => { this.#store(w, readData(source, bytes)); } });
+      else if (source.fill) uses.push({ ...place(source), use: (bytes) => { repeat(this.#memory(w.at, w.bytes), bytes); } });
+      else uses.push({ ...place(source), at: w.at, use: (bytes) => { this.#memory(w.at, bytes.length).set(bytes); } });
+    }
+    return uses;
+  }
+
   /** float16, or int8 times its scales, as float32: in place, or packed. */
-  #widened(w: WeightJson, from: DataJson, { scales }: { readonly scales?: DataJson }): void {
-    const source = readData(from, this.#section), { buffer } = this.#heap.bytes;
-    const to = w.pack ? new Float32Array(sizeOf(source.dims)) : new Float32Array(buffer, w.at, sizeOf(source.dims));
-    if (scales) scale(source, readData(scales, this.#section), to);
+  #widened(w: WeightJson, from: DataJson, bytes: Uint8Array): void {
+    const { scales } = w.widen ?? {};
+    if (scales && !this.#constants.has(scales)) {
+      const kept = bytes.slice();
+      this.#later.push(() => { this.#widened(w, from, kept); });
+      return;
+    }
+    const source = readData(from, bytes), count = sizeOf(source.dims);
+    const to = w.pack ? new Float32Array(count) : (viewBytes("float32", this.#memory(w.at, 4 * count)) as Float32Array);
+    if (scales) scale(source, this.#constants.read(scales), to);
     else widenFloat16(numericData(source) as Uint16Array, to);
     if (w.pack) this.#store(w, { dtype: "float32", dims: source.dims, data: to });
   }
 
   #default(name: string): Tensor {
     const input = this.#manifest.inputs.find((i) => i.name === name);
-    return readData(present(input?.default, `default of ${name}`), this.#section);
+    return this.#constants.read(present(input?.default, `default of ${name}`));
   }
 
   #store(w: WeightJson, source: Tensor): void {
-    const data = numericData(w.pack ? packTensor(source, w.pack) : source);
-    this.#heap.bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), w.at);
+    if (w.pack) {
+      const { dtype, length } = packedForm(source, w.pack);
+      packInto(viewBytes(dtype, this.#memory(w.at, length * byteSize(dtype))), source, w.pack);
+      return;
+    }
+    const data = numericData(source);
+    this.#memory(w.at, data.byteLength).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   }
+
+  #memory(at: number, length: number): Uint8Array {
+    const { bytes } = this.#heap;
+    return at + length <= bytes.length ? bytes.subarray(at, at + length) : inconsistent("a weight lies outside the memory");
+  }
+}
+
+const place = ({ offset, length }: DataJson): { offset: number; length: number } => ({ offset, length });
+
+/** Uses in the section's order, together where they overlap or lie one after the other in memory as they do here. */
+function partsOf(uses: Use[]): readonly Part[] {
+  const parts: Part[] = [];
+  for (const u of uses.sort((a, b) => a.offset - b.offset || a.length - b.length)) {
+    const last = parts[parts.length - 1];
+    if (last && u.offset < last.to) {
+      last.uses.push(u);
+      last.to = Math.max(last.to, u.offset + u.length);
+      last.at = undefined;
+    } else if (last?.at !== undefined && u.at !== undefined && u.at - u.offset === last.at - last.from && u.offset - last.to <= padding) {
+      last.uses.push(u);
+      last.to = u.offset + u.length;
+    } else parts.push({ from: u.offset, to: u.offset + u.length, uses: [u], at: u.at });
+  }
+  return parts;
 }

@@ -1,6 +1,6 @@
 /** The runtime's side of WebAssembly: the code that suits the engine, and its instantiation. */
 import { fail } from "../../core/diagnostic.ts";
-import type { Artifact } from "../../artifact/artifact.ts";
+import type { Manifest } from "../../artifact/manifest.ts";
 import { relax } from "./relax.ts";
 
 /** `relaxed-simd` needs that proposal, `simd` runs on every engine with SIMD. */
@@ -17,14 +17,21 @@ export function supports(engine: Engine): boolean {
   return WebAssembly.validate(Uint8Array.from(engine === "simd" ? simdProbe : relaxedProbe));
 }
 
+/** The manifest and the sections that it names. */
+export interface CodeSource {
+  readonly manifest: Manifest;
+  /** The bytes of a section. */
+  section(index: number): Uint8Array;
+}
+
 /** An artifact's code for this engine, or for `wanted`. Fails with OF7009 where there is none. */
-export function codeFor({ manifest, section }: Artifact, wanted?: Engine): Uint8Array {
-  const entry = manifest.code.find((c) => c.target === "wasm");
+export function codeFor(source: CodeSource, wanted?: Engine): Uint8Array {
+  const entry = source.manifest.code.find((c) => c.target === "wasm");
   const engine = wanted ?? (supports("relaxed-simd") ? "relaxed-simd" : "simd");
   if (!entry || !supports(engine)) return fail("OF7009", "this engine cannot run the artifact's code", { hint: "WebAssembly with SIMD is needed: Chrome 91, Firefox 89, Safari 16.4, Node 16.4 or newer" });
-  const code = section(entry.section);
+  const code = source.section(entry.section);
   if (engine === "simd" || entry.relaxation === undefined) return code;
-  return relax(code, section(entry.relaxation)) ?? fail("OF6004", "the artifact is inconsistent: its relaxation does not fit its code", { hint: "compile the model again" });
+  return relax(code, source.section(entry.relaxation)) ?? fail("OF6004", "the artifact is inconsistent: its relaxation does not fit its code", { hint: "compile the model again" });
 }
 
 /** An engine refuses code that is not valid, or has no room for its memory. */

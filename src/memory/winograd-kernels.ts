@@ -1,0 +1,79 @@
+/**
+ * Winograd's transform of 3x3 kernels, F(2x2,3x3) and F(4x4,3x3) (Lavin and Gray, "Fast algorithms for convolutional
+ * neural networks"), in the order in which compiled convolutions read them. Computed in float64 and rounded once. It runs
+ * when an artifact is loaded, before its first inference, so its time counts.
+ */
+import type { PackSpec } from "../core/pack-spec.ts";
+
+type Spec = Extract<PackSpec, { kind: "winograd" }>;
+
+/** Writes U = G·g·Gᵀ of every 3x3 kernel of `from`, [M, C, 3, 3], to `out`: [ceil(M/nr)][cells][C][nr], zeros past M. */
+export function packWinograd(out: Float32Array, from: ArrayLike<number>, spec: Spec): void {
+  const { m, c, nr } = spec, cells = (spec.tile + 2) ** 2, uniform = isUniform(from);
+  const transform = spec.tile === 4 ? transformOf4 : transformOf2;
+  // A channel's lanes are gathered before they are stored: its cells lie far apart in `out`.
+  const lanes = new Float32Array(cells * nr), half = new Float64Array(18);
+  for (let panel = 0; panel * nr < m; panel++) {
+    const used = Math.min(nr, m - panel * nr);
+    lanes.fill(0);
+    for (let channel = 0; channel < c; channel++) {
+      for (let lane = 0; lane < used; lane++) transform(from, ((panel * nr + lane) * c + channel) * 9, half, lanes, lane, nr);
+      let at = (panel * cells * c + channel) * nr;
+      if (uniform && used === nr) {
+        for (let cell = 0; cell < cells; cell++, at += c * nr) out.fill(lanes[cell * nr] ?? 0, at, at + c * nr);
+        break;
+      }
+      for (let cell = 0, read = 0; cell < cells; cell++, at += c * nr) for (let lane = 0; lane < nr; lane++) out[at + lane] = lanes[read++] ?? 0;
+    }
+  }
+}
+
+/** Whether all elements are one, as where weights were stored so: then all kernels are. */
+function isUniform(from: ArrayLike<number>): boolean {
+  const first = from[0];
+  for (let i = 1; i < from.length; i++) if (from[i] !== first) return false;
+  return true;
+}
+
+/** One kernel at `g`: `half` = G·g by columns, then each row of it times Gᵀ, to `lane` of each cell. */
+function transformOf4(from: ArrayLike<number>, g: number, half: Float64Array, lanes: Float32Array, lane: number, nr: number): void {
+  for (let x = 0; x < 3; x++) {
+    const a = from[g + x] ?? 0, b = from[g + 3 + x] ?? 0, d = from[g + 6 + x] ?? 0;
+    const outer = (a + d) / -6, middle = b / 6, near = a / 24 + d / 6, step = b / 12;
+    half[x] = a / 4;
+    half[3 + x] = outer - middle;
+    half[6 + x] = outer + middle;
+    half[9 + x] = near + step;
+    half[12 + x] = near - step;
+    half[15 + x] = d;
+  }
+  for (let row = 0, at = lane; row < 18; row += 3, at += 6 * nr) {
+    const a = half[row] ?? 0, b = half[row + 1] ?? 0, d = half[row + 2] ?? 0;
+    const outer = (a + d) / -6, middle = b / 6, near = a / 24 + d / 6, step = b / 12;
+    lanes[at] = a / 4;
+    lanes[at + nr] = outer - middle;
+    lanes[at + 2 * nr] = outer + middle;
+    lanes[at + 3 * nr] = near + step;
+    lanes[at + 4 * nr] = near - step;
+    lanes[at + 5 * nr] = d;
+  }
+}
+
+function transformOf2(from: ArrayLike<number>, g: number, half: Float64Array, lanes: Float32Array, lane: number, nr: number): void {
+  for (let x = 0; x < 3; x++) {
+    const a = from[g + x] ?? 0, b = from[g + 3 + x] ?? 0, d = from[g + 6 + x] ?? 0;
+    const outer = (a + d) / 2, middle = b / 2;
+    half[x] = a;
+    half[3 + x] = outer + middle;
+    half[6 + x] = outer - middle;
+    half[9 + x] = d;
+  }
+  for (let row = 0, at = lane; row < 12; row += 3, at += 4 * nr) {
+    const a = half[row] ?? 0, b = half[row + 1] ?? 0, d = half[row + 2] ?? 0;
+    const outer = (a + d) / 2, middle = b / 2;
+    lanes[at] = a;
+    lanes[at + nr] = outer + middle;
+    lanes[at + 2 * nr] = outer - middle;
+    lanes[at + 3 * nr] = d;
+  }
+}
