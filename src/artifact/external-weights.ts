@@ -5,6 +5,7 @@
 import { present } from "../core/assert.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { WeightStream } from "./arriving.ts";
+import type { Artifact } from "./artifact.ts";
 import { checksum } from "./checksum.ts";
 import { inconsistent } from "./inconsistent.ts";
 import type { ExternalPieceJson } from "./manifest.ts";
@@ -97,6 +98,16 @@ export class ExternalStream implements WeightStream {
     }
     return present(this.#files.get(index), "external weights");
   }
+}
+
+/** The artifact with its weights section read from files; as it is where it holds them itself. Fails as `ExternalStream` does. */
+export async function attachWeights(artifact: Artifact, read: ReadFile | undefined): Promise<Artifact> {
+  const { external } = artifact.manifest;
+  if (!external) return artifact;
+  const stream = new ExternalStream(external, read), weights = new Uint8Array(external.reduce((end, p) => Math.max(end, endOf(p)), 0));
+  await stream.fill(0, weights);
+  await stream.end();
+  return { ...artifact, weights };
 }
 
 const endOf = (piece: ExternalPieceJson | undefined): number => (piece ? piece.offset + piece.length : 0);
