@@ -46,6 +46,9 @@ export async function simplify(model: ModelSource, options: SimplifyOptions = {}
   return simplifyModel(model, options);
 }
 
+export { proveCustomRules, proveRules } from "../verify/prove-rule.ts";
+export type { CounterExample, Proof } from "../verify/proof.ts";
+export * from "./rules.ts";
 export type { Simplified, SimplifyOptions } from "../verify/simplify.ts";
 export type { OperatorCounts } from "../onnx/operator-counts.ts";
 export type { Optimised, OptimiseOptions } from "../compiler/optimise.ts";

@@ -15,7 +15,7 @@ import { parseDims } from "./dims.ts";
 import { filesBeside, jsonText, readBytes, readModelFile, readText, writeFiles, writeJson, type OutputFile } from "./files.ts";
 import { fusionOpCsv } from "./fusion-op-csv.ts";
 import { fusionResult } from "./fusion-result.ts";
-import { readRulesFile } from "./fusion-rules.ts";
+import { ruleOptions } from "./fusion-rules.ts";
 import { fusionSwitchesOf } from "./fusion-switches.ts";
 import { checkGears } from "./gears.ts";
 import { graphDumps } from "./graph-dumps.ts";
@@ -77,7 +77,7 @@ async function work(values: Values, environment: Environment, console: Console):
   if (budget !== undefined && !/^\d+(\.\d+)?$/.test(budget)) fail("OF1002", `--verify_budget=${budget} is not a number of seconds`);
   const debug: OutputFile[] = [];
   const dumps = graphDumps(environment), texts = debugging(values, debug);
-  const options = { ...compileOptions(values, environment), ...(dumps || texts ? { onStage: (stage: Stage): void => { texts?.(stage); dumps?.onStage(stage); } } : {}) };
+  const options = { ...(await compileOptions(values, environment)), ...(dumps || texts ? { onStage: (stage: Stage): void => { texts?.(stage); dumps?.onStage(stage); } } : {}) };
   const savePath = environment["GE_GRAPH_SAVE_PATH"];
   const saved = savePath ? savedGraphs(source, options, savePath) : { files: [], lines: [] };
   const write = (file: OutputFile, report: CompileResult["report"], external: readonly OutputFile[]): void => {
@@ -142,10 +142,9 @@ function outputPath(values: Values): string {
   return output;
 }
 
-function compileOptions(values: Values, environment: Environment): CompileOptions {
+async function compileOptions(values: Values, environment: Environment): Promise<CompileOptions> {
   const fuel = values["max_rewrites"];
   if (fuel !== undefined && !/^\d+$/.test(fuel)) fail("OF1002", `--max_rewrites=${fuel} is not a number of rewrites`);
-  const rules = values["fusion_rules"];
   const inputShapes = parseInputShapes(values["input_shape"] ?? "", "input_shape");
   checkGears(values, inputShapes);
   const externalWeights = ({ 1: "each", 2: "combined" } as const)[values["external_weight"] ?? ""];
@@ -163,7 +162,7 @@ function compileOptions(values: Values, environment: Environment): CompileOption
     ...(values["keep_dtype"] === undefined ? {} : { keepDtype: keptDtypes(values["keep_dtype"]) }),
     ...(externalWeights === undefined ? {} : { externalWeights }),
     fusionSwitches: fusionSwitchesOf({ file: values["fusion_switch_file"], environment, level: values["oo_level"], inline: values["optimization_switch"], onlyRule: values["only_rule"] }),
-    ...(rules === undefined ? {} : { customRules: readRulesFile(rules) }),
+    ...(await ruleOptions(values["fusion_rules"], values["rules"])),
     ...(values["output_type"] === undefined ? {} : { outputTypes: parseOutputTypes(values["output_type"]) }),
     ...(values["soc_version"] === undefined ? {} : { socVersion: values["soc_version"] }),
     ...(values["out_nodes"] === undefined ? {} : { outputs: values["out_nodes"].split(";").filter((n) => n !== "") }),

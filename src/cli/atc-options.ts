@@ -39,6 +39,7 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "precision_mode", value: "<mode>", doc: "must_keep_origin_dtype: nothing but exact and reassociating rules", choices: ["must_keep_origin_dtype"] },
   { name: "precision_mode_v2", value: "<mode>", doc: "origin: the newer name of must_keep_origin_dtype; give one of the two", choices: ["origin"] },
   { name: "fusion_rules", value: "<file>", doc: "custom fusion rules, JSON" },
+  { name: "rules", value: "<file>", doc: "custom fusion rules: a module (.mjs, .ts) that makes them with defineRule, or JSON" },
   { name: "allow_approximate", value: "[rules]", doc: "allows rewrites that are right only for finite values, or approximate: true, or names of rules" },
   { name: "freeze_initializers", value: "<bool>", doc: "makes initializers that are inputs too constant", choices: ["true", "false"] },
   { name: "out_nodes", value: "<names>", doc: '"node:0;value": values to give as outputs' },

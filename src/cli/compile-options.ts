@@ -3,12 +3,11 @@ import type { CompileOptions } from "../api/index.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { CommandLine } from "./commands/command.ts";
 import { parseDims } from "./dims.ts";
-import { readRulesFile } from "./fusion-rules.ts";
+import { ruleOptions } from "./fusion-rules.ts";
 import { fusionSwitchesOf } from "./fusion-switches.ts";
 import { parseInputShapes } from "./input-shapes.ts";
 
-export function compileOptionsOf(line: CommandLine): CompileOptions {
-  const rules = line.value("fusion-rules");
+export async function compileOptionsOf(line: CommandLine): Promise<CompileOptions> {
   const weights = line.value("weights");
   if (weights !== undefined && weights !== "f16" && weights !== "int8") fail("OF1002", `--weights ${weights} is not accepted`, { hint: "use f16 or int8" });
   const fuel = line.value("max-rewrites");
@@ -26,6 +25,6 @@ export function compileOptionsOf(line: CommandLine): CompileOptions {
       file: line.value("fusion-switches"), environment: process.env, onlyRule: line.value("only-rule"),
       inline: [...line.values("disable").map((name) => `${name}:off`), ...line.values("enable").map((name) => `${name}:on`)].join(";"),
     }),
-    ...(rules === undefined ? {} : { customRules: readRulesFile(rules) }),
+    ...(await ruleOptions(line.value("fusion-rules"), line.value("rules"))),
   };
 }

@@ -2,13 +2,12 @@
 import { fail } from "../core/diagnostic.ts";
 import type { Rule } from "../rewrite/rule.ts";
 import type { Site } from "../rewrite/site.ts";
-import { rules as builtInRules } from "../rules/index.ts";
 import type { CompileOptions } from "./options.ts";
 import type { Report } from "./report.ts";
 
 /** Rules that approximate, by how often they fired. */
-export function approximated(sites: readonly Site[]): Report["approximations"] {
-  const loose = new Set(builtInRules.filter((r) => r.numerics.kind === "approximates").map((r) => r.name));
+export function approximated(sites: readonly Site[], rules: readonly Rule[]): Report["approximations"] {
+  const loose = new Set(rules.filter((r) => r.numerics.kind === "approximates").map((r) => r.name));
   const fired = sites.filter((s) => s.kind === "rule" && s.outcome === "fired" && loose.has(s.name)).map((s) => s.name);
   return [...new Set(fired)].sort().map((rule) => ({ rule, times: fired.filter((f) => f === rule).length }));
 }

@@ -1,16 +1,19 @@
 /**
- * Custom chains: found in the graph as it was read, by data flow, and carried out by partition. A chain that ended up as
- * one kernel gives it its name; one that did not is refused with the reason.
+ * Custom rules whose result is one kernel, chains and graphs: found in the graph as it was read, by data flow, and
+ * carried out by partition. A site that ended up as one kernel gives it its name; one that did not is refused with the reason.
  */
 import type { Graph, Node } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
 import { allNodes } from "../rewrite/driver.ts";
 import type { Refusal, Site } from "../rewrite/site.ts";
-import type { ChainRule } from "./custom-rules.ts";
+import { chainNodes, type ChainRule, type GraphRule } from "./custom-rule.ts";
+import { patternOf, siteOf, type Bindings } from "./graph-rules.ts";
+import { checkConditions } from "./rule-guards.ts";
+import { inDataFlowOrder, matchAt } from "../rewrite/match.ts";
 
-/** A place where a chain's operators stand in a row. */
+/** A place where a rule's operators stand. */
 export interface ChainSite {
-  readonly rule: ChainRule;
+  readonly rule: { readonly name: string; readonly outputOp: string };
   readonly at: string;
   /** Original nodes, first to last. */
   readonly nodes: readonly string[];
@@ -22,6 +25,24 @@ export function findChains(graph: Graph, rules: readonly ChainRule[]): ChainSite
   const nodes = allNodes(graph);
   return rules.flatMap((rule) => nodes.flatMap((first) => follow(first, rule) ?? []));
 }
+
+/** All places of the graph rules that end in one kernel, in a graph that nothing has changed yet. Fails as `patternOf` does. */
+export function findKernels(graph: Graph, rules: readonly GraphRule[]): ChainSite[] {
+  const nodes = allNodes(graph);
+  return rules.flatMap((rule) => {
+    const { becomes, name } = rule, { match } = patternOf(rule);
+    if (becomes.kind !== "kernel") return [];
+    return nodes.flatMap((root): ChainSite[] => {
+      const found = matchAt(match, root);
+      if (!found) return [];
+      const base = { rule: { name, outputOp: becomes.outputOp }, at: root.name, nodes: originNames(inDataFlowOrder(root, found.nodes)) };
+      if (found.kind === "near-miss") return [{ ...base, refusal: found.refusal }];
+      const verdict = checkConditions(rule.where, siteOf(found.bindings as Bindings));
+      return [verdict === true ? base : { ...base, refusal: verdict }];
+    });
+  });
+}
+const originNames = (nodes: readonly Node[]): string[] => [...new Set(nodes.flatMap((n) => n.origins))];
 
 function follow(first: Node, rule: ChainRule): ChainSite | undefined {
   const [head, ...rest] = rule.pattern;
@@ -52,7 +73,10 @@ function conditionFails(rule: ChainRule, chain: readonly Node[]): Refusal | unde
   }
   const result = chain[chain.length - 1]?.outputs[0]?.type.dtype;
   if (dtype !== undefined && dtype !== result) return { code: "condition-failed", reason: `dtype is '${dtype}', and the result is ${result ?? "unknown"}`, remedy: `set dtype to ${result ?? "its type"}` };
-  return undefined;
+  const names = chainNodes(rule.pattern);
+  const node = (name: string): Node | undefined => chain[names.indexOf(name)];
+  const verdict = checkConditions(rule.where, { node, value: (port) => (port.node === "input" ? chain[0]?.inputs[0] : node(port.node)?.outputs[port.slot]) });
+  return verdict === true ? undefined : verdict;
 }
 
 export interface NamedRegions { readonly regions: readonly Region[]; readonly sites: readonly Site[] }

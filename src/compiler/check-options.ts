@@ -20,6 +20,7 @@ const checks: Readonly<Record<keyof OptimiseOptions | "check" | "verify" | "veri
   dims: recordOf("sizes by name", (v) => typeof v === "number"),
   fusionSwitches: ["switches, such as { named: { ConvBNReLU: false } }", (v) => isRecord(v) && [v["allRules"], v["allRegions"]].every((on) => on === undefined || typeof on === "boolean") && (v["named"] === undefined || (isRecord(v["named"]) && Object.values(v["named"]).every((on) => typeof on === "boolean")))],
   customRules: ["JSON text or its value", () => true],
+  rules: ["a list of rules", Array.isArray],
   keepDtype: ["a list of nodes, such as [\"conv_1\", \"OpType::Softmax\"]", (v) => Array.isArray(v) && v.every((name) => typeof name === "string")],
   outputs: ["a list of names", (v) => Array.isArray(v) && v.every((name) => typeof name === "string")],
   outputTypes: ["an element type, or element types by output", (v) => typeof v === "string" || isRecord(v)],

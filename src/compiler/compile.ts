@@ -11,10 +11,13 @@ import { guardValues } from "../passes/guard-values.ts";
 import { simplify } from "../passes/simplify.ts";
 import { attentionBlock } from "../schedule/attention.ts";
 import { rules as builtInRules } from "../rules/index.ts";
+import type { Rule } from "../rewrite/rule.ts";
 import { approximated, approximations } from "./approximations.ts";
-import { findChains, nameChains, type ChainSite } from "./chains.ts";
+import { checkRules } from "./check-rules.ts";
+import { findChains, findKernels, nameChains, type ChainSite } from "./chains.ts";
 import { countAdded, countSteps, countWork, type CountedWork } from "./counts.ts";
-import { readCustomRules, type ChainRule, type GraphRule } from "./custom-rules.ts";
+import { readCustomRules } from "./custom-rules.ts";
+import type { ChainRule, GraphRule } from "./custom-rule.ts";
 import { fatesOf } from "./fates.ts";
 import { fuse, type Fused } from "./fuse.ts";
 import { graphRuleOf } from "./graph-rules.ts";
@@ -61,7 +64,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     model: model.info.name,
     nodes: { original: model.info.originalNodes, compiled },
     counts: countWork({ ...workBefore(model), sites: fused.sites, regions, compiled, added: countAdded(program) + copiedNodes(model), typeOf }),
-    sites: withCosts(fused.sites, regions), fates: fatesIn(fused), switches: fused.switches, approximations: approximated(fused.sites), traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
+    sites: withCosts(fused.sites, regions), fates: fatesIn(fused), switches: fused.switches, approximations: approximated(fused.sites, fused.rules), traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
     code: { simd: code.code.length, relaxation: relaxation.length },
     kernels: work, ...(options.weights ? { narrowed } : {}),
@@ -95,17 +98,22 @@ export function workBefore(model: Prepared): Pick<CountedWork, "originalNodes" |
 export const copiedNodes = ({ info, nodesRead }: Prepared): number => (info.variants > 1 ? Math.max(0, nodesRead - info.originalNodes) : 0);
 
 /** What `fuseModel` gives. */
-export interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"]; readonly switches: Report["switches"] }
+export interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"]; readonly switches: Report["switches"]; readonly rules: readonly Rule[] }
+
+/** The rules of a compilation: those given first, so that they see the graph before the built-in ones change it. */
+function rulesOf({ rules = [] }: CompileOptions, graphRules: readonly GraphRule[]): readonly Rule[] {
+  return [...graphRules.flatMap((r) => graphRuleOf(r) ?? []), ...checkRules(rules), ...builtInRules];
+}
 
 /** Reads, simplifies and fuses. `symbolic` and `keepComposites` as for `simplify`. */
 export function fuseModel(source: ModelSource, options: CompileOptions, symbolic: boolean, keepComposites = false): FusedModel {
   const fusion = options.enableFusion ?? true;
   const custom = options.customRules === undefined ? [] : readCustomRules(options.customRules);
   const chainRules = custom.filter((r): r is ChainRule => r.kind === "chain");
-  const graphRules = custom.filter((r): r is GraphRule => r.kind === "graph").map(graphRuleOf);
-  const rules = [...graphRules, ...builtInRules];
+  const graphRules = custom.filter((r): r is GraphRule => r.kind === "graph");
+  const rules = rulesOf(options, graphRules);
   const switches = new Switches(options.fusionSwitches ?? {});
-  const foreign = switches.check(rules, operators, custom.flatMap((r) => (r.kind === "chain" ? [r.name, r.outputOp] : [r.name])));
+  const foreign = switches.check(rules, operators, custom.flatMap((r) => [r.name, ...(r.kind === "chain" ? [r.outputOp] : r.becomes.kind === "kernel" ? [r.becomes.outputOp] : [])]));
   let nodeTypes: ReadonlyMap<string, string> = new Map();
   const read = (): Prepared => {
     const model = readModel(source, operators, {
@@ -115,7 +123,7 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     if (options.outputs) selectOutputs(model.graph, options.outputs);
     if (options.outputTypes) castOutputs(model.graph, options.outputTypes);
     nodeTypes = model.info.nodeTypes;
-    const chains = fusion ? findChains(model.graph, chainRules) : [];
+    const chains = fusion ? [...findChains(model.graph, chainRules), ...findKernels(model.graph, graphRules)] : [];
     options.onStage?.({ name: "read", graph: model.graph, info: model.info });
     const ledger = new Ledger(), nodesRead = countNodes(model.graph);
     simplify(model.graph, ledger, { symbolic, keepComposites, keepQuantized: fusion });
@@ -140,7 +148,7 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     ...switches.effects.filter((e) => e.sites.length === 0 && !foreign.some((w) => w.message.includes(`'${e.name}'`))).map(({ name }) => ({ code: "OF4012", message: `the fusion switch '${name}' concerns nothing in this model` })),
     ...strangers.map((name) => ({ code: "OF4013", message: `keep_dtype names '${name}', which the model does not have` })),
   ];
-  return { ...fused, ...named, warnings, switches: switches.effects };
+  return { ...fused, ...named, warnings, switches: switches.effects, rules };
 }
 
 /** Agreements that the sizes of inputs decide: the runtime checks them before it runs. */

@@ -1,5 +1,6 @@
 /** What a compilation may be asked, and its normal form, which artifacts record. */
 import type { DType } from "../core/dtype.ts";
+import type { Rule } from "../rewrite/rule.ts";
 import type { StageObserver } from "./stages.ts";
 import type { FusionSwitches } from "./switches.ts";
 
@@ -17,6 +18,8 @@ export interface CompileOptions {
   readonly fusionSwitches?: FusionSwitches;
   /** Custom rules as JSON text or value: the linear form or GE's graph form. */
   readonly customRules?: unknown;
+  /** Custom rules made by `defineRule`; they come before the built-in ones. Artifacts record their names. */
+  readonly rules?: readonly Rule[];
   /** Allows rewrites that are right only for finite values, or approximate: all, or the rules named. Default false. */
   readonly allowApproximate?: boolean | readonly string[];
   /** `must_keep_origin_dtype`: nothing but exact and reassociating rewrites, whatever `allowApproximate` says elsewhere. */
@@ -72,6 +75,7 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (options.outputTypes) out["outputTypes"] = typeof options.outputTypes === "string" ? options.outputTypes : sorted(options.outputTypes);
   if (options.precisionMode) out["precisionMode"] = options.precisionMode;
   if (options.reuseMemory === false) out["reuseMemory"] = false;
+  if (options.rules?.length) out["rules"] = options.rules.map((r) => r.name);
   if (options.separateSteps) out["separateSteps"] = true;
   if (options.skip?.length) out["skip"] = options.skip;
   if (options.socVersion !== undefined) out["socVersion"] = options.socVersion;

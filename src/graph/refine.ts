@@ -24,6 +24,12 @@ function refineElements(declared: readonly Dim[] | undefined, inferred: readonly
   return inferred.map((e, i) => refineDim(declared[i] ?? e, e));
 }
 
+/** Whether no value can be both: another element type, rank or number of elements along an axis. */
+export function contradicts(a: TypeInfo, b: TypeInfo): boolean {
+  if (a.container || b.container) return (a.container === undefined) !== (b.container === undefined);
+  return a.dtype !== b.dtype || a.shape.length !== b.shape.length || a.shape.some((d, i) => { const other = b.shape[i]; return typeof d === "number" && typeof other === "number" && d !== other; });
+}
+
 /** Whether two descriptions say the same. */
 export function sameType(a: TypeInfo, b: TypeInfo): boolean {
   const same = (x: readonly Dim[] | undefined, y: readonly Dim[] | undefined): boolean =>

@@ -6,12 +6,13 @@
  */
 import { invariant } from "../core/assert.ts";
 import { fail } from "../core/diagnostic.ts";
+import { formatShape } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { freshSymbol } from "../graph/fresh.ts";
 import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
 import { inferNode } from "../graph/infer-node.ts";
 import type { Attributes, OpDef } from "../graph/op.ts";
-import { refineType } from "../graph/refine.ts";
+import { contradicts, refineType } from "../graph/refine.ts";
 import { hasSideEffects, matchAt, originsOf, type Match } from "./match.ts";
 import { depthOf, rootsOf } from "./pattern.ts";
 import { isRefusal, refuse, stages, type Editor, type InsertOptions, type Replacements, type Rule, type Stage, type Verdict } from "./rule.ts";
@@ -151,6 +152,11 @@ class Driver {
       if (!editor.made(to) && !canReturn(to, from))
         return refuse("graph-output", `'${from.name}' is a graph output and would become '${to.name}', which has a name of its own`, `remove '${from.name}' from the graph's outputs`);
     }
+    for (const [from, to] of replaced) {
+      if (!contradicts(from.type, to.type)) continue;
+      editor.undo();
+      return refuse("result-type-differs", `'${from.name}' is ${from.type.dtype}${formatShape(from.type.shape)}, and the rule makes ${to.type.dtype}${formatShape(to.type.shape)} of it`, "correct what the rule makes");
+    }
     const renamed: { readonly value: Value; readonly from: Node | undefined; readonly name: string }[] = [];
     for (const [from, to] of replaced) {
       if (editor.made(to) || from.resultOf.some((g) => g.parent === undefined)) renamed.push({ value: to, from: from.producer?.node, name: from.name });
@@ -214,6 +220,8 @@ class SiteEditor implements Editor {
     return first;
   }
   constant(tensor: Tensor, hint: string): Value { return this.graph.addConstant(tensor, hint); }
+  /** Takes back what was inserted and is not yet used. */
+  undo(): void { for (const node of this.inserted.splice(0).reverse()) this.graph.erase(node); }
   made(value: Value): boolean { return this.inserted.some((n) => n.outputs.includes(value)); }
   /** Gives the new nodes the names they asked for, which erased nodes have now left. */
   settleNames(): void { this.inserted.forEach((node, i) => this.graph.renameNode(node, this.#wanted[i] ?? node.name)); }

@@ -4,8 +4,11 @@ import type { ItemType } from "../core/container.ts";
 import type { Datum } from "../core/datum.ts";
 import { fromNumbers, sizeOf, type Tensor } from "../core/tensor.ts";
 
-export type InputKind = "normal" | "negative" | "zeros" | "large" | "denormal";
-export const inputKinds: readonly InputKind[] = ["normal", "negative", "zeros", "large", "denormal"];
+export type InputKind = "normal" | "negative" | "zeros" | "large" | "denormal" | "special" | "huge";
+/** What models are verified with: `large` is around ±1e4, `special` has NaN and infinities among others. */
+export const inputKinds: readonly InputKind[] = ["normal", "negative", "zeros", "large", "denormal", "special"];
+/** What rules are proved with: also numbers whose products overflow. */
+export const proofKinds: readonly InputKind[] = [...inputKinds, "huge"];
 
 /** mulberry32: numbers in [0, 1). */
 function generator(seed: number): () => number {
@@ -40,6 +43,8 @@ export function generateDatum(type: ItemType, kind: InputKind, seed: number): Da
   }
 }
 
+const specials: readonly number[] = [NaN, Infinity, -Infinity, -0, 0];
+
 function element(dtype: DType, kind: InputKind, random: () => number): number {
   if (dtype === "bool") return kind === "zeros" ? 0 : Math.floor(random() * 2);
   if (isInteger(dtype)) return kind === "zeros" ? 0 : Math.floor(random() * (dtype === "uint8" || dtype === "int8" ? 100 : bitsOf(dtype) === 4 ? 8 : 2));
@@ -49,7 +54,9 @@ function element(dtype: DType, kind: InputKind, random: () => number): number {
     case "normal": return bell;
     case "negative": return -Math.abs(bell);
     case "zeros": return random() < 0.5 ? 0 : -0;
-    case "large": return bell * 1e3;
+    case "large": return random() < 0.5 ? Math.sign(bell) * 1e4 : bell * 1e4;
     case "denormal": return bell * 1e-40;
+    case "special": return random() < 0.2 ? (specials[Math.floor(random() * specials.length)] ?? 0) : bell;
+    case "huge": return bell * 1e30;
   }
 }

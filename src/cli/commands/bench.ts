@@ -17,7 +17,7 @@ export const bench: Command = {
   async run(line, console) {
     const warmup = line.count("warmup", 10), iterations = line.count("iterations", 100, 1);
     const lanes = await Promise.all(line.operands.map(async (path) => {
-      const session = await openSession(path, compileOptionsOf(line));
+      const session = await openSession(path, await compileOptionsOf(line));
       return { path, session, plan: feedsFor(session, line), times: [] as number[] };
     }));
     const assumed = Object.assign({}, ...lanes.map((l) => l.plan.assumed)) as Record<string, number>;

@@ -39,6 +39,7 @@ export const modelOptions: readonly CommandOption[] = [
   { flags: "dim <size...>", doc: "a named dimension's size, batch=1" },
   { flags: "no-fusion", doc: "build without fusion" },
   { flags: "fusion-rules <file>", doc: "custom fusion rules, JSON" },
+  { flags: "rules <file>", doc: "custom fusion rules: a module (.mjs, .ts) that makes them with defineRule, or JSON" },
   { flags: "fusion-switches <file>", doc: "turns named fusions on or off" },
   { flags: "disable <fusion...>", doc: "turn one fusion off, by rule, GE pass or region kind" },
   { flags: "enable <fusion...>", doc: "turn one fusion on that a switch file turns off" },

@@ -18,7 +18,7 @@ export const compare: Command = {
     const [first = "", second = ""] = line.operands;
     const text = line.value("tolerance") ?? "1e-4", tolerance = Number(text);
     if (!(tolerance >= 0)) fail("OF1002", `--tolerance ${text} is not a number`);
-    const options = compileOptionsOf(line);
+    const options = await compileOptionsOf(line);
     const [a, b] = [await openSession(first, options), await openSession(second, options)];
     const { feeds } = feedsFor(b, line);
     const [x, y] = [await leavesFrom(a, feeds), await leavesFrom(b, feeds)];

@@ -30,7 +30,7 @@ export const compileCommand: Command = {
     const source = readModelFile(model);
     const output = line.value("output") ?? model.replace(/\.onnx$/, "") + (emit === "om" ? ".om" : ".fused.onnx");
     const external = externalForm(line.value("external-weights"));
-    const options = { ...compileOptionsOf(line), strip: line.has("strip"), ...(external === undefined ? {} : { externalWeights: external }) };
+    const options = { ...(await compileOptionsOf(line)), strip: line.has("strip"), ...(external === undefined ? {} : { externalWeights: external }) };
     console.progress?.(`compiling ${model}${line.has("verify") ? " and verifying it" : ""}`);
     let bytes: Uint8Array, report: Report, externalData: Readonly<Record<string, Uint8Array>>, verification: Verification | undefined;
     if (emit === "onnx") ({ model: bytes, report, externalData } = optimise(source, { ...options, level, externalLocation: external === "each" ? "weight" : `${basename(output)}.data` }));

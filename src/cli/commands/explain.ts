@@ -52,7 +52,7 @@ function answerOf(report: Report, line: CommandLine): Answer {
 /** The report of an artifact, or of a model that is compiled for it. */
 export async function reportOf(path: string, line: CommandLine): Promise<Report> {
   const bytes = readBytes(path, "the file");
-  if (!isArtifact(bytes)) return (await compile(readModelFile(path), compileOptionsOf(line))).report;
+  if (!isArtifact(bytes)) return (await compile(readModelFile(path), await compileOptionsOf(line))).report;
   const report = readArtifact(bytes).report();
   return report === undefined ? fail("OF6006", `'${path}' carries no fusion report`, { hint: "it was stripped; explain the model instead" }) : (report as Report);
 }

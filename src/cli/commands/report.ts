@@ -20,7 +20,7 @@ export const report: Command = {
     const [model = ""] = line.operands;
     const script = pageScript(), page = gatherer();
     console.progress?.(`compiling ${model}`);
-    const compiled = await compile(readModelFile(model), { ...compileOptionsOf(line), onStage: page.onStage });
+    const compiled = await compile(readModelFile(model), { ...(await compileOptionsOf(line)), onStage: page.onStage });
     console.progress?.();
     const output = line.value("output") ?? `${model.replace(/\.onnx$/, "")}.html`;
     const plain = page.data(compiled.report, parseDims(line.values("dim")));
@@ -33,7 +33,7 @@ export const report: Command = {
 
 /** The data with the time of each step, and of its nodes in the program without fusion. */
 async function timed(data: PageData, model: string, line: CommandLine): Promise<PageData> {
-  const source = readModelFile(model), options = { ...compileOptionsOf(line), separateSteps: true, strip: true };
+  const source = readModelFile(model), options = { ...(await compileOptionsOf(line)), separateSteps: true, strip: true };
   const unfused = gatherer();
   const fused = await loadBeside((await compile(source, options)).artifact, model);
   const { artifact, report: single } = await compile(source, { ...options, enableFusion: false, onStage: unfused.onStage });

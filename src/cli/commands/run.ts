@@ -14,7 +14,7 @@ export const run: Command = {
   name: "run", operands: "<artifact.om|model.onnx>", doc: "run once; prints the results",
   options: [...feedOptions, { flags: "output-dir <folder>", doc: "write each result as .npy (strings, sequences, optionals and maps as .json)" }, ...modelOptions, jsonOption],
   async run(line, console) {
-    const session = await openSession(line.operands[0] ?? "", compileOptionsOf(line));
+    const session = await openSession(line.operands[0] ?? "", await compileOptionsOf(line));
     const { feeds, assumed } = feedsFor(session, line);
     const results = await session.run<Record<string, RunValue>>(feeds);
     const folder = line.value("output-dir");

@@ -29,7 +29,7 @@ export const simplifyCommand: Command = {
     };
     const form = externalForm(line.value("external-weights")) ?? (hasExternalWeights(model) ? "combined" : undefined);
     console.progress?.(`simplifying ${input}`);
-    const result = await simplify(source, { ...compileOptionsOf(line), check: line.count("check", 3), ...(form === undefined ? {} : { externalWeights: form, externalLocation: `${basename(output)}.data` }) });
+    const result = await simplify(source, { ...(await compileOptionsOf(line)), check: line.count("check", 3), ...(form === undefined ? {} : { externalWeights: form, externalLocation: `${basename(output)}.data` }) });
     console.progress?.();
     const files = [{ path: output, content: result.model }, ...filesBeside(output, result.externalData)];
     writeFiles(files);

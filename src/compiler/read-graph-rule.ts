@@ -1,0 +1,117 @@
+/** Reads one custom rule in GE's graph form. All that is wrong is told to `complain`, with the field and the fix. */
+import { nearestName } from "../core/diagnostic.ts";
+import type { Endpoint, GraphRule, Literal, RuleAttribute, RuleGraph } from "./custom-rule.ts";
+import { readConditions, type Complain, type Condition, type Port } from "./rule-conditions.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+const isObject = (x: unknown): x is Json => typeof x === "object" && x !== null && !Array.isArray(x);
+const isStrings = (x: unknown): x is readonly string[] => Array.isArray(x) && x.length > 0 && x.every((s) => typeof s === "string" && s !== "");
+const isNumbers = (x: unknown): x is readonly number[] => Array.isArray(x) && x.every((n) => typeof n === "number");
+const isLiteral = (x: unknown): x is Literal => typeof x === "number" || typeof x === "string" || isNumbers(x) || (Array.isArray(x) && x.every((s) => typeof s === "string"));
+
+/** The rule; undefined where something is wrong with it. */
+export function readGraphRule(name: string, entry: Json, complain: Complain): GraphRule | undefined {
+  return new Reader(complain).rule(name, entry);
+}
+
+const fields = ["RuleName", "OuterInputs", "OuterOutputs", "OriginGraph", "FusionGraph", "OutputOp", "Attrs", "Conditions", "Description"];
+
+class Reader {
+  #good = true;
+  readonly #complain: Complain;
+
+  constructor(complain: Complain) {
+    this.#complain = (code, field, message, hint) => { this.#good = false; complain(code, field, message, hint); };
+  }
+
+  rule(name: string, entry: Json): GraphRule | undefined {
+    for (const key of Object.keys(entry)) if (!fields.includes(key)) this.#unknown(key, `there is no field '${key}'`, key, fields);
+    if (typeof entry["RuleName"] !== "string") this.#bad("RuleName", "the rule has no name", 'write "RuleName": "MyRule"');
+    const inputs = this.#ports(entry, "OuterInputs"), outputs = this.#ports(entry, "OuterOutputs");
+    const origin = this.#graph(entry, "OriginGraph", inputs, outputs);
+    const becomes = this.#becomes(entry, inputs, outputs);
+    const attributes = becomes.kind === "graph" ? this.#attributes(entry, origin, becomes.graph) : [];
+    const nodes = origin.nodes.map((n) => n.name);
+    const where: readonly Condition[] = entry["Conditions"] === undefined ? [] : readConditions(entry["Conditions"], "Conditions", [...inputs, ...nodes], nodes, this.#complain);
+    return this.#good ? { kind: "graph", name, inputs, outputs, origin, becomes, attributes, where } : undefined;
+  }
+
+  #becomes(entry: Json, inputs: readonly string[], outputs: readonly string[]): GraphRule["becomes"] {
+    const outputOp = entry["OutputOp"];
+    if (outputOp === undefined) return { kind: "graph", graph: this.#graph(entry, "FusionGraph", inputs, outputs) };
+    if (typeof outputOp !== "string" || !/^[A-Za-z]\w*$/.test(outputOp)) this.#bad("OutputOp", "OutputOp is not a name", 'write "OutputOp": "ConvGate"');
+    if (entry["FusionGraph"] !== undefined) this.#bad("OutputOp", "the rule has both a FusionGraph and an OutputOp", "leave one of them out");
+    return { kind: "kernel", outputOp: String(outputOp) };
+  }
+
+  #ports(entry: Json, field: string): string[] {
+    const list = entry[field];
+    if (Array.isArray(list) && list.every((p) => isObject(p) && typeof p["name"] === "string")) return list.map((p: Json) => String(p["name"]));
+    this.#bad(field, `${field} is not a list of named ports`, `write "${field}": [{"name": "In0"}]`);
+    return [];
+  }
+
+  #graph(entry: Json, field: string, inputs: readonly string[], outputs: readonly string[]): RuleGraph {
+    const value = entry[field];
+    if (!isObject(value)) {
+      this.#bad(field, `${field} is missing`, field === "FusionGraph" ? 'write "FusionGraph": {"Nodes": […], "Edges": […]}, or "OutputOp": "Name" for one kernel' : `write "${field}": {"Nodes": […], "Edges": […]}`);
+      return { nodes: [], constants: [], edges: [] };
+    }
+    const nodes = listOf(value["Nodes"]).flatMap((n, i) => {
+      const types = isObject(n) && (typeof n["type"] === "string" ? [n["type"]] : isStrings(n["type"]) ? n["type"] : undefined);
+      if (isObject(n) && typeof n["name"] === "string" && types) return [{ name: n["name"], types }];
+      this.#bad(`${field}.Nodes[${i}]`, "the node has no name or type", 'write {"name": "Mul0", "type": ["Mul"]}');
+      return [];
+    });
+    if (nodes.length === 0) this.#bad(`${field}.Nodes`, "there are no nodes", 'write "Nodes": [{"name": "Mul0", "type": ["Mul"]}]');
+    const constants = listOf(value["Constants"]).flatMap((c, i): RuleGraph["constants"] => {
+      const number = isObject(c) ? c["value"] : undefined;
+      if (isObject(c) && typeof c["name"] === "string" && (typeof number === "number" || (field === "FusionGraph" && isNumbers(number)))) return [{ name: c["name"], value: number }];
+      this.#bad(`${field}.Constants[${i}]`, "the constant has no name or number", 'write {"name": "Half", "value": 0.5}');
+      return [];
+    });
+    const known = [...nodes, ...constants].map((n) => n.name).concat(inputs, outputs);
+    const edges = listOf(value["Edges"]).map((e, i) => {
+      const at = `${field}.Edges[${i}]`;
+      if (!isObject(e)) this.#bad(at, "the edge is not an object", 'write {"src": "In0", "dst": "Mul0:0"}');
+      const { src, dst } = isObject(e) ? e : {};
+      return { from: this.#port(src, `${at}.src`, known), to: this.#port(dst, `${at}.dst`, known) };
+    });
+    for (const o of outputs) if (!edges.some((e) => e.to.node === o)) this.#bad(`${field}.Edges`, `nothing leads to output '${o}'`, `add {"src": "<node>:0", "dst": "${o}"}`);
+    return { nodes, constants, edges };
+  }
+
+  #port(text: unknown, at: string, known: readonly string[]): Port {
+    const [, node = "", slot = "0"] = typeof text === "string" ? (/^(.+?)(?::(\d+))?$/.exec(text) ?? []) : [];
+    if (!known.includes(node)) this.#unknown(at, `there is no node or port '${String(text)}'`, String(text), known);
+    return { node, slot: Number(slot) };
+  }
+
+  #attributes(entry: Json, origin: RuleGraph, fusion: RuleGraph): readonly RuleAttribute[] {
+    const inner = isObject(entry["FusionGraph"]) ? entry["FusionGraph"]["Attrs"] : undefined;
+    const list: unknown = entry["Attrs"] ?? inner ?? [];
+    if (!Array.isArray(list)) { this.#bad("Attrs", "Attrs is not a list", 'write "Attrs": [{"attr": "New.axis", "value": "Old.axis", "expr": "="}]'); return []; }
+    return list.flatMap((a: unknown, i): readonly RuleAttribute[] => {
+      const to = this.#endpoint(a, "attr", fusion, i);
+      if (isObject(a) && "literal" in a) {
+        if (!isLiteral(a["literal"])) { this.#bad(`Attrs[${i}].literal`, "literal is not a number, a text or a list of them", 'write "literal": 1'); return []; }
+        return to ? [{ to, from: { literal: a["literal"] } }] : [];
+      }
+      const from = this.#endpoint(a, "value", origin, i);
+      return to && from ? [{ to, from }] : [];
+    });
+  }
+  #endpoint(a: unknown, key: string, graph: RuleGraph, i: number): Endpoint | undefined {
+    const [, node, attribute] = isObject(a) && typeof a[key] === "string" ? (/^(.+)\.(\w+)$/.exec(a[key]) ?? []) : [];
+    if (node !== undefined && attribute !== undefined && graph.nodes.some((n) => n.name === node)) return { node, attribute };
+    this.#complain("OF4022", `Attrs[${i}].${key}`, `'${isObject(a) ? String(a[key]) : ""}' names no attribute of a node`, "write Node.attribute");
+    return undefined;
+  }
+
+  #bad(field: string, message: string, hint: string): void { this.#complain("OF4021", field, message, hint); }
+  #unknown(field: string, message: string, name: string, names: readonly string[]): void {
+    const near = nearestName(name, names);
+    this.#complain("OF4022", field, message, near === undefined ? `there are ${names.join(", ")}` : `did you mean '${near}'?`);
+  }
+}
+const listOf = (x: unknown): readonly unknown[] => (Array.isArray(x) ? x : []);
