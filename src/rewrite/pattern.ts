@@ -46,18 +46,19 @@ export interface OpTerm {
   readonly rest?: boolean;
 }
 
-declare const bindings: unique symbol;
+/** The key of what a term binds; it exists for types alone. */
+export declare const bindings: unique symbol;
 /** A term that binds `B`. */
 export type Pattern<B extends object = object> = Term & { readonly [bindings]?: B };
 export type OpPattern<B extends object = object> = OpTerm & { readonly [bindings]?: B };
-type Bound<P> = P extends { readonly [bindings]?: infer B } ? (B extends object ? B : object) : object;
-type Intersect<U> = (U extends unknown ? (x: U) => void : never) extends (x: infer I) => void ? I : never;
-type Flat<T> = { [K in keyof T]: T[K] };
-type All<P extends readonly Pattern[]> = number extends P["length"] ? object : P["length"] extends 0 ? object : Flat<Intersect<Bound<P[number]>>>;
-type KeysOfAny<U> = U extends unknown ? keyof U : never;
-type ValueAt<U, K> = U extends unknown ? (K extends keyof U ? U[K] : undefined) : never;
+export type Bound<P> = P extends { readonly [bindings]?: infer B } ? (B extends object ? B : object) : object;
+export type Intersect<U> = (U extends unknown ? (x: U) => void : never) extends (x: infer I) => void ? I : never;
+export type Flat<T> = { [K in keyof T]: T[K] };
+export type All<P extends readonly Pattern[]> = number extends P["length"] ? object : P["length"] extends 0 ? object : Flat<Intersect<Bound<P[number]>>>;
+export type KeysOfAny<U> = U extends unknown ? keyof U : never;
+export type ValueAt<U, K> = U extends unknown ? (K extends keyof U ? U[K] : undefined) : never;
 /** What every alternative binds is there; what only some bind may be undefined. */
-type Either<U> = { readonly [K in KeysOfAny<U>]: ValueAt<U, K> };
+export type Either<U> = { readonly [K in KeysOfAny<U>]: ValueAt<U, K> };
 
 /** Any value; the same name elsewhere in the pattern must be the same value. */
 export const value = <const N extends string>(name: N): Pattern<{ readonly [K in N]: Value }> => ({ kind: "value", name });
@@ -81,14 +82,14 @@ export const optionalInput = <B extends object>(pattern: Pattern<B>): Pattern<{ 
 /** The first of these that matches. */
 export const anyOf = <const P extends readonly Pattern[]>(...terms: P): Pattern<Flat<Either<Bound<P[number]>>>> => ({ kind: "any", terms });
 
-interface OpOptions<N extends string> {
+export interface OpOptions<N extends string> {
   readonly as?: N;
   readonly output?: number;
   readonly attributes?: Predicate<Attributes>;
   readonly shared?: boolean;
   readonly rest?: boolean;
 }
-type WithNode<B, N extends string> = [N] extends [never] ? B : Flat<B & { readonly [K in N]: Node }>;
+export type WithNode<B, N extends string> = [N] extends [never] ? B : Flat<B & { readonly [K in N]: Node }>;
 
 /** The output of an operator (one of several, if a list is given) on these inputs. */
 export const op = <const P extends readonly Pattern[], const N extends string = never>(

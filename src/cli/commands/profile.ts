@@ -23,7 +23,7 @@ export const profileCommand: Command = {
     const [path = ""] = line.operands;
     const runs = line.count("iterations", 50, 1), warmup = line.count("warmup", 10), top = line.count("top", 20, 1);
     console.progress?.(`opening ${path}`);
-    const artifact = await openArtifact(path, compileOptionsOf(line));
+    const artifact = await openArtifact(path, await compileOptionsOf(line));
     let assumed: readonly string[] = [];
     const profile = await profileArtifact(artifact, (session) => {
       const plan = feedsFor(session, line);
