@@ -9,6 +9,7 @@ import { partition } from "../passes/partition.ts";
 import { applyRules } from "../rewrite/driver.ts";
 import { refuse, type Rule } from "../rewrite/rule.ts";
 import { withoutMoot, type Site } from "../rewrite/site.ts";
+import { rules as builtInRules } from "../rules/index.ts";
 import { KeptDtypes } from "./kept-dtypes.ts";
 import type { SkippedRewrite } from "./options.ts";
 import type { Switches } from "./switches.ts";
@@ -61,6 +62,8 @@ function distinct(sites: readonly Site[], typeOf: (node: string) => string | und
   return [...new Map(sites.map((s) => [JSON.stringify([s.kind, s.name, inFile(s.at), s.nodes, s.outcome, s.code]), { ...s, at: inFile(s.at) }])).values()];
 }
 
+const builtIn: ReadonlySet<Rule> = new Set(builtInRules);
+
 function rewrite(graph: Graph, forbidden: ReadonlyMap<string, string>, kept: KeptDtypes, options: FuseOptions): readonly Site[] {
   return applyRules(graph, options.rules, {
     allowApproximate: options.mayApproximate,
@@ -68,7 +71,8 @@ function rewrite(graph: Graph, forbidden: ReadonlyMap<string, string>, kept: Kep
     isEnabled: (rule, site) => {
       const kind = site.origins.map((o) => forbidden.get(o)).find((k) => k !== undefined);
       if (kind !== undefined) return refuse("switched-off", `regions of kind ${kind} are switched off`, `switch ${kind} on`);
-      if (options.skip.some((s) => s.rule === rule.name && s.at === site.root.name)) return refuse("verification-failed", "it changed the results on generated inputs", "report the model");
+      const skipped = options.skip.find((s) => s.rule === rule.name && s.at === site.root.name);
+      if (skipped) return refuse("verification-failed", skipped.reason ?? "it changed the results on generated inputs", builtIn.has(rule) ? "report the model" : "correct the rule; onnxfuse rule check may show where it is wrong");
       return kept.rule(rule, site) ?? options.switches.rule(rule, site.root.name);
     },
   }).sites;

@@ -53,7 +53,12 @@ export interface CompileOptions {
 }
 
 /** A rule at the node it would have replaced. */
-export interface SkippedRewrite { readonly rule: string; readonly at: string }
+export interface SkippedRewrite {
+  readonly rule: string;
+  readonly at: string;
+  /** What it did, for the report; artifacts do not record it. */
+  readonly reason?: string;
+}
 
 /** The options as an artifact records them: only what differs from the defaults, keys in order. */
 export function normalOptions(options: CompileOptions): Record<string, unknown> {
@@ -77,7 +82,7 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (options.reuseMemory === false) out["reuseMemory"] = false;
   if (options.rules?.length) out["rules"] = options.rules.map((r) => r.name);
   if (options.separateSteps) out["separateSteps"] = true;
-  if (options.skip?.length) out["skip"] = options.skip;
+  if (options.skip?.length) out["skip"] = options.skip.map(({ rule, at }) => ({ rule, at }));
   if (options.socVersion !== undefined) out["socVersion"] = options.socVersion;
   if (options.strip) out["strip"] = true;
   if (options.weights) out["weights"] = options.weights;

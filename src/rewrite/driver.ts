@@ -180,7 +180,7 @@ class Driver {
     this.#forget(site.root, rule);
     const repeats = nodesSaved > 0 ? 0 : (this.#repeats.get(siteKey(site.root, rule)) ?? 0) + 1;
     this.#repeats.set(siteKey(site.root, rule), repeats);
-    this.#fired.push({ kind: "rule", name: rule.name, at: site.root.name, nodes: site.origins, outcome: "fired", nodesSaved, ...(gone.length ? { gone } : {}) });
+    this.#fired.push({ kind: "rule", name: rule.name, at: site.root.name, nodes: site.origins, outcome: "fired", nodesSaved, ...(rule.numerics.kind === "exact" ? {} : { bound: rule.numerics.bound }), ...(gone.length ? { gone } : {}) });
     if (this.#rewrites > this.#limit || repeats > mostRepeats)
       fail("OF4001", `the fusion rules do not settle: ${this.#rewrites} rewrites, the last by ${rule.name}`, { place: { node: site.root.name }, hint: `switch ${rule.name} off and report the model` });
   }

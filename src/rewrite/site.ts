@@ -18,6 +18,8 @@ export interface Site {
   readonly remedy?: string;
   /** How many nodes the program has fewer for it. */
   readonly nodesSaved?: number;
+  /** Of a rewrite that is not exact: how far it may move a result, as a share of its largest element. */
+  readonly bound?: number;
   /** Original nodes that fed only these, and went with them. */
   readonly gone?: readonly string[];
   /** Of a refusal: bytes that move through memory for it. */

@@ -26,6 +26,7 @@ export function generateTensor(dtype: DType, dims: readonly number[], kind: Inpu
   const random = generator(seed);
   if (dtype === "string") return { dtype, dims, data: Array.from({ length: sizeOf(dims) }, (_, i) => `s${i}`) };
   const values = Array.from({ length: sizeOf(dims) }, () => element(dtype, kind, random));
+  if (kind === "special" && isFloat(dtype)) for (let i = 0; i < Math.max(Math.min(values.length, specials.length), values.length / 5); i++) values[Math.floor(random() * values.length)] = specials[i % specials.length] ?? 0;
   return fromNumbers(dtype, dims, values);
 }
 
@@ -43,6 +44,7 @@ export function generateDatum(type: ItemType, kind: InputKind, seed: number): Da
   }
 }
 
+/** What a fifth of the elements of `special` tensors are, at random places. */
 const specials: readonly number[] = [NaN, Infinity, -Infinity, -0, 0];
 
 function element(dtype: DType, kind: InputKind, random: () => number): number {
@@ -51,12 +53,11 @@ function element(dtype: DType, kind: InputKind, random: () => number): number {
   if (!isFloat(dtype)) return 0;
   const bell = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
   switch (kind) {
-    case "normal": return bell;
+    case "normal": case "special": return bell;
     case "negative": return -Math.abs(bell);
     case "zeros": return random() < 0.5 ? 0 : -0;
     case "large": return random() < 0.5 ? Math.sign(bell) * 1e4 : bell * 1e4;
     case "denormal": return bell * 1e-40;
-    case "special": return random() < 0.2 ? (specials[Math.floor(random() * specials.length)] ?? 0) : bell;
     case "huge": return bell * 1e30;
   }
 }

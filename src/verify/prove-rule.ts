@@ -18,7 +18,7 @@ import { interpret } from "../reference/interpret.ts";
 import { applyRules } from "../rewrite/driver.ts";
 import type { Numerics, Rule } from "../rewrite/rule.ts";
 import { disagreement } from "./disagreement.ts";
-import { generateTensor, proofKinds, type InputKind } from "./inputs.ts";
+import { generateTensor, proofKinds } from "./inputs.ts";
 import { described, type CounterExample, type Proof } from "./proof.ts";
 import { provedKernel } from "./prove-kernel.ts";
 import { chainAsGraph, drawGraphs } from "./rule-graphs.ts";

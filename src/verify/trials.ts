@@ -1,6 +1,7 @@
 /**
  * Trials: generated inputs with what the original model gives for them. The first result is the reference
- * interpreter's, the others those of the unfused build, which is faster.
+ * interpreter's, the others those of the unfused build, which is faster; where inputs hold infinities, that build
+ * computes convolutions directly, since Winograd's spread them over their tiles.
  */
 import { readArtifact } from "../artifact/artifact.ts";
 import { compileModel, type Compiled } from "../compiler/compile.ts";
@@ -56,9 +57,10 @@ export class Trials {
 
   /** Trials of a model. */
   static async prepare(source: ModelSource, options: CompileOptions, { deadline = Infinity, count }: TrialLimits): Promise<Trials> {
-    const { skip: _, fuel: _fuel, ...plain } = options;
+    const { skip: _, fuel: _fuel, rules: _rules, customRules: _custom, ...plain } = options;
     const { artifact } = compileModel(source, { ...plain, enableFusion: false });
     const session = await load(artifact);
+    let direct: Session | undefined;
     const trials: Trial[] = [], notRun: string[] = [];
     const inputs = readArtifact(artifact).manifest.inputs;
     const symbols = [...inputs.reduce((set, i) => symbolsIn(i.dims, set), new Set<string>())];
@@ -70,34 +72,62 @@ export class Trials {
       const feeds = feedsOf(artifact, binding, kind, trials.length + 1);
       if (trials.length === 0) trials.push({ inputs: kind, sizes: binding, against: "reference", feeds, expected: reference(source, options, feeds) });
       else if (performance.now() > deadline) notRun.push(`${kind} inputs at sizes ${n + 1}: the time was up`);
-      else trials.push({ inputs: kind, sizes: binding, against: "unfused", feeds, expected: await run(session, feeds) });
+      else {
+        if (kind === "special") direct ??= plain.winograd === false ? session : await load(compileModel(source, { ...plain, enableFusion: false, winograd: false }).artifact);
+        trials.push({ inputs: kind, sizes: binding, against: "unfused", feeds, expected: await run(kind === "special" ? (direct ?? session) : session, feeds) });
+      }
     }
+    direct?.dispose();
     session.dispose();
     return new Trials(trials, notRun);
   }
 
-  /** Runs everything; the worst difference as a share of an output's largest element, infinite for wrong types or NaNs. */
-  async run({ artifact, externalData }: Pick<Compiled, "artifact" | "externalData">, tolerance: number): Promise<{ readonly runs: readonly VerifiedRun[]; readonly worst: number; readonly where: string }> {
-    const session = await load(artifact, { externalData: (file) => externalData[file] });
+  /**
+   * Runs everything until a difference is above `tolerance`, which is a share of an output's largest element; wrong types
+   * and NaNs in other places are infinite differences.
+   */
+  async run(compiled: CompiledFiles, tolerance: number, { special = compiled, only }: RunOptions = {}): Promise<Outcome> {
+    const session = await open(compiled), other = special === compiled ? session : await open(special);
     const runs: VerifiedRun[] = [];
-    let worst = 0, where = "";
-    for (const t of this.#trials) {
-      const results = await run(session, t.feeds);
+    let worst = 0, where = "", trial = 0;
+    for (const [i, t] of this.#trials.entries()) {
+      if (only !== undefined && only !== i) continue;
+      const results = await run(t.inputs === "special" ? other : session, t.feeds);
       const outputs: Record<string, Difference> = {};
       for (const [name, expected] of Object.entries(t.expected)) {
         const actual = results[name];
         const d = actual && differenceOf(actual, expected);
         if (d) outputs[name] = d;
         const amount = !d || d.nonFinite > 0 || d.unequal > 0 ? Infinity : d.maxScaled;
-        if (amount > worst) { worst = amount; where = name; }
+        if (amount > worst) { worst = amount; where = name; trial = i; }
       }
       runs.push({ inputs: t.inputs, sizes: Object.fromEntries(t.sizes), against: t.against, outputs });
       if (worst > tolerance) break;
     }
+    if (other !== session) other.dispose();
     session.dispose();
-    return { runs, worst, where };
+    return { runs, worst, where, trial, inputs: this.#trials[trial]?.inputs ?? "normal" };
   }
 }
+
+type CompiledFiles = Pick<Compiled, "artifact" | "externalData">;
+export interface RunOptions {
+  /** The build for inputs with NaN and infinities. Default: the same. */
+  readonly special?: CompiledFiles;
+  /** This trial alone. */
+  readonly only?: number;
+}
+/** What trials came to. */
+export interface Outcome {
+  readonly runs: readonly VerifiedRun[];
+  /** The largest difference, of which output, at which trial, on which kind of inputs. */
+  readonly worst: number;
+  readonly where: string;
+  readonly trial: number;
+  readonly inputs: InputKind;
+}
+
+const open = ({ artifact, externalData }: CompiledFiles): Promise<Session> => load(artifact, { externalData: (file) => externalData[file] });
 
 /** Bindings under which the model runs, at most `count`. */
 async function workingSizes(session: Session, artifact: Uint8Array, candidates: readonly ReadonlyMap<string, number>[], count: number): Promise<ReadonlyMap<string, number>[]> {
