@@ -23,12 +23,14 @@ import { integerConv } from "./integer-conv.ts";
 import { integerGemm } from "./integer-gemm.ts";
 import { integerMatmul } from "./integer-matmul.ts";
 import { mergeClips } from "./merge-clips.ts";
+import { mergeFactors } from "./merge-factors.ts";
 import { mergeFollowingConvs } from "./merge-following-convs.ts";
 import { mergeFollowingProducts } from "./merge-following-products.ts";
 import { mergeParallelConvs } from "./merge-parallel-convs.ts";
 import { mergeRequantization } from "./merge-requantization.ts";
 import { mergeSiblingConvolutions } from "./merge-sibling-convolutions.ts";
 import { mergeSiblingProducts } from "./merge-sibling-products.ts";
+import { mergeSlices } from "./merge-slices.ts";
 import { padIntoAveragePool } from "./pad-into-average-pool.ts";
 import { padIntoConv } from "./pad-into-conv.ts";
 import { padIntoMaxPool } from "./pad-into-max-pool.ts";
@@ -54,7 +56,7 @@ import { recogniseSoftsign } from "./recognise-softsign.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFollowingConvs, mergeFollowingProducts, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -80,12 +82,14 @@ export const rules: readonly Rule[] = [
   integerGemm,
   integerMatmul,
   mergeClips,
+  mergeFactors,
   mergeFollowingConvs,
   mergeFollowingProducts,
   mergeParallelConvs,
   mergeRequantization,
   mergeSiblingConvolutions,
   mergeSiblingProducts,
+  mergeSlices,
   padIntoAveragePool,
   padIntoConv,
   padIntoMaxPool,
