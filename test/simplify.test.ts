@@ -10,10 +10,10 @@ import { commandLines } from "./support/command-line.ts";
 import { modelBytes, type ModelSpec } from "./support/model-spec.ts";
 import { runOnnxruntime } from "./support/onnxruntime.ts";
 
-/** Nodes that onnxsim 0.7.3 of npm leaves; it fails, or does not end in 100 s, on the models that are not here. It leaves 159 of ultraface and 365 of yolox. */
+/** Nodes that onnxsim 0.7.3 of npm leaves; it fails, or does not end in 100 s, on the models that are not here. */
 const onnxsimNodes: Readonly<Record<string, number>> = {
   "aidreams-kv-dynint8": 405, "aidreams-kv": 297, "blazeface-front": 93, gtcrn: 414, "light-squeezenet": 66, "micro-kws-qdq": 60, "mlsd-tiny-320": 97, "oww-hello-deepa": 25,
-  "ppocr4-det": 297, "ppocr4-rec": 377, "shufflenet2-int8": 189, "silero-vad-v5": 330, "ultraface-rfb320": 160, "yolox-nano": 367,
+  "ppocr4-det": 297, "ppocr4-rec": 377, "shufflenet2-int8": 189, "silero-vad-v5": 330, "ultraface-rfb320": 159, "yolox-nano": 365,
 };
 
 const ids = caseIds();
