@@ -66,15 +66,17 @@ export function splatZero(b: KernelBuilder, into: Stmt[], zero: Expr): Expr {
   return b.let(into, "zeros", bitcast(splat(twice, 4), i16x8));
 }
 
-/** to[i] (int16) = from[i] (8 bits) − zero for i < count. `zeros` is the zero point in vector form. */
+/** to[i] (int16) = from[i] (8 bits) − zero for i < count. `zeros` is the zero point in vector form. What is left of a known count is a vector that overlaps the one before. */
 export function emitWiden(b: KernelBuilder, into: Stmt[], from: Expr, dtype: DType, to: Expr, count: Expr, zero: Expr, zeros: Expr): void {
   const known = count.kind === "const" ? Number(count.value) : undefined;
   const whole = known === undefined ? b.let(into, "whole", binary("and", count, constant(-8, i32))) : constant(known & -8, i32);
-  if (known === undefined || known >= 8) b.loop(into, "i", 0, whole, 8, longRun, (i, body) => {
+  const vector = (body: Stmt[], i: Expr): void => {
     const v = loadAt(plus(from, i), 0, dtype, i16x8);
     body.push(storeAt(plus(to, times(i, 2)), 0, "int16", isZero(zero) ? v : sub(v, zeros)));
-  });
-  if (known === undefined || known % 8 > 0) b.loop(into, "i", whole, count, 1, longRun, (i, body) => {
+  };
+  if (known === undefined || known >= 8) b.loop(into, "i", 0, whole, 8, longRun, (i, body) => vector(body, i));
+  if (known !== undefined && known > 8 && known % 8 > 0) vector(into, constant(known - 8, i32));
+  else if (known === undefined || known % 8 > 0) b.loop(into, "i", whole, count, 1, longRun, (i, body) => {
     const x = loadAt(plus(from, i), 0, dtype, i32);
     body.push(storeAt(plus(to, times(i, 2)), 0, "int16", isZero(zero) ? x : sub(x, zero)));
   });

@@ -55,6 +55,16 @@ describe("layouts", () => {
       { strides: [280, 1, 56, 8], offset: 3 }, { strides: [280, 4, 1, 56, 8], offset: 0 },
     ]);
   });
+  it("a concatenation that is read in another shape only goes by its parts", () => {
+    for (const n of [1, 2]) {
+      const p = program([n, 3, 5, 7], [{ shape: [n, 4, 2, 5, 7], layout: { strides: [280, 35, 140, 7, 1], offset: 0 } }]);
+      const joined = storage("joined", [n, 8, 5, 7]), placements = new Map(p.program.placements), [seen] = p.seen;
+      placements.set(p.mid, { storage: joined, layout: { strides: [280, 35, 7, 1], offset: 5 * 35 } });
+      placements.set(present(seen, "view"), { storage: joined, layout: present(placements.get(present(seen, "view")), "place").layout });
+      const image = n === 1 ? 0 : 280;
+      expect(layoutsAfter({ ...p, program: { ...p.program, placements } })).toEqual([{ strides: [image, 1, 56, 8], offset: 5 }, { strides: [image, 1, 4, 56, 8], offset: 0 }]);
+    }
+  });
   it("positions may be flattened", () => {
     const [, flat] = layoutsAfter(program([2, 8, 5, 7], [{ shape: [2, 35, 8], layout: { strides: [280, 1, 35], offset: 0 } }]));
     expect(flat).toEqual({ strides: [280, 8, 1], offset: 0 });

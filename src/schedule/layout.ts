@@ -83,16 +83,31 @@ function joinedRank(k: Kernel, moves: (b: Buffer) => boolean): number | undefine
 /** New layouts of all buffers of a storage whose whole is [N, C, spatial…] of this rank; undefined where one cannot be said. */
 function channelsLast(program: Program, buffers: readonly Buffer[], rank: number): Layouts | undefined {
   const layoutOf = (b: Buffer): Layout => present(program.placements.get(b), `place of ${b.name}`).layout;
-  const whole = buffers.find((b) => b.shape.length === rank && isWhole(program, b));
+  const whole = wholeShape(program, buffers, rank);
   if (!whole) return undefined;
-  const digits = digitsOf(whole.shape);
+  const digits = digitsOf(whole);
   const out = new Map<Buffer, Layout>();
   for (const b of buffers) {
-    const layout = b === whole ? { strides: movedStrides(b.shape), offset: 0 } : remapped(layoutOf(b), b.shape, digits);
+    const layout = b.shape.length === rank && isWhole(program, b) ? { strides: movedStrides(b.shape), offset: 0 } : remapped(layoutOf(b), b.shape, digits);
     if (!layout) return undefined;
     out.set(b, layout);
   }
   return out;
+}
+
+/** The storage's shape as [N, C, spatial…]: that of a buffer that is all of it, or follows from one that is some of its channels, as where a concatenation is read in another shape only. */
+function wholeShape(program: Program, buffers: readonly Buffer[], rank: number): readonly Dim[] | undefined {
+  const same = buffers.filter((b) => b.shape.length === rank), whole = same.find((b) => isWhole(program, b));
+  if (whole) return whole.shape;
+  for (const b of same) {
+    const { layout, storage } = present(program.placements.get(b), `place of ${b.name}`);
+    const [n = 1, , ...spatial] = b.shape, [strideN = 0, strideC = 0] = layout.strides, plane = dimProduct(spatial), dense = denseLayout(b.shape).strides;
+    const image = n === 1 ? dimExactDiv(storage.bytes, byteSize(b.dtype)) : strideN;
+    const channels = image === undefined ? undefined : dimExactDiv(image, plane);
+    const together = dimEqual(strideC, plane) && spatial.every((size, d) => size === 1 || dimEqual(layout.strides[d + 2] ?? 0, dense[d + 2] ?? 0));
+    if (channels !== undefined && together && dimEqual(storage.bytes, dimMul(dimMul(n, dimMul(channels, plane)), byteSize(b.dtype)))) return [n, channels, ...spatial];
+  }
+  return undefined;
 }
 
 function isWhole(program: Program, b: Buffer): boolean {

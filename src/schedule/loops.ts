@@ -19,6 +19,7 @@ import { canFoldInLanes, foldInLanes, transposingLoops, vectorLoop, type LaneCon
 import { keepValues } from "./kept-values.ts";
 import { foldBeforeSpreading, loopKind, nestOf, perfectNests, wholeLoop, wholeNest, type Loop, type Nest } from "./nest.ts";
 import { foldMaxima } from "./maxima.ts";
+import { moveLoops } from "./moves.ts";
 import { expandReductions } from "./reductions.ts";
 import { joinAxes, splitDividedAxes } from "./reshape-axes.ts";
 import { splitRanges } from "./split-ranges.ts";
@@ -117,6 +118,8 @@ class LoopScheduler {
     if (given.axes.length === 0) return this.statement(given.body);
     const ordered: Nest = { axes: this.inMemoryOrder(given), body: given.body };
     const { axes, body } = joinAxes(ordered, this.strides);
+    const moved = moveLoops(axes, body, { ...this.context, aliased: this.aliased });
+    if (moved) return moved;
     const choice = this.choose(axes, body);
     switch (choice.kind) {
       case "inner": return wholeNest(axes, this.statement(body));
