@@ -2,7 +2,7 @@
  * Where onnxruntime gives what the standard does not say. Each entry names the smallest inputs that show it, told from a
  * case and the difference found; docs/onnxruntime-differences.md lists them.
  */
-import { isFloat } from "../src/core/dtype.ts";
+import { dtypes, isFloat } from "../src/core/dtype.ts";
 import { toNumbers } from "../src/core/tensor.ts";
 import type { FuzzCase } from "./fuzz-case.ts";
 
@@ -19,9 +19,18 @@ const holds = (c: FuzzCase, is: (x: number) => boolean): boolean => c.inputs.som
 const listOf = (c: FuzzCase, name: string): readonly number[] => { const v = c.attributes?.[name]; return Array.isArray(v) ? v : []; };
 const isSame = (c: FuzzCase): boolean => String(c.attributes?.["auto_pad"] ?? "").startsWith("SAME");
 
+/** Whether sums (of squares, or products) of the first input's integers leave its range. */
+function mayOverflow(c: FuzzCase): boolean {
+  const [x] = c.inputs;
+  if (!x || isFloat(x.dtype)) return false;
+  const values = Array.from(toNumbers(x), Math.abs), sum = (of: readonly number[]): number => of.reduce((a, b) => a + b, 0);
+  const most = c.type === "ReduceProd" ? values.reduce((a, b) => a * Math.max(1, b), 1) : sum(c.type === "ReduceSumSquare" ? values.map((v) => v * v) : values);
+  return most >= 2 ** (8 * dtypes[x.dtype].size - 1);
+}
+
 export const knownDifferences: readonly KnownDifference[] = [
   {
-    operators: ["ReduceMax", "ReduceMin", "GlobalMaxPool", "MaxPool", "TopK"],
+    operators: ["ReduceMax", "ReduceMin", "GlobalMaxPool", "MaxPool", "TopK", "ArgMax", "ArgMin", "Hardmax", "ReduceLogSumExp"],
     onnxruntime: "compares past NaN, so that the result hangs on where it stands and on the vector width",
     standard: "numpy's maximum and sort, by which the standard's reference computes: NaN is passed on, and sorts above every number",
     when: (c) => holds(c, Number.isNaN),
@@ -31,6 +40,24 @@ export const knownDifferences: readonly KnownDifference[] = [
     onnxruntime: "starts from the lowest finite number, which an image of −∞ becomes",
     standard: "the maximum of −∞ alone is −∞",
     when: (c) => holds(c, (x) => x === -Infinity),
+  },
+  {
+    operators: ["LRN"],
+    onnxruntime: "keeps a running sum over channels, in which NaN stays, and an infinity leaves NaN, when the channel that has it is passed",
+    standard: "each sum is over the channels of its own window",
+    when: (c) => holds(c, (x) => !Number.isFinite(x)),
+  },
+  {
+    operators: ["LayerNormalization", "InstanceNormalization"],
+    onnxruntime: "gives NaN as the mean of a row that holds an infinity",
+    standard: "the mean is an infinity where all infinities have one sign",
+    when: (c) => holds(c, (x) => Math.abs(x) === Infinity),
+  },
+  {
+    operators: ["ReduceSum", "ReduceSumSquare", "ReduceL1", "ReduceProd", "ReduceMean", "CumSum"],
+    onnxruntime: "computes with floats on the way where sums or products of integers overflow, depending on the axes",
+    standard: "integers wrap, as in numpy, by which the standard's reference computes",
+    when: mayOverflow,
   },
   {
     operators: ["LogSoftmax", "Softmax"],

@@ -28,6 +28,27 @@ export const introducedTypes: Partial<Readonly<Record<DType, number>>> = {
   float8e8m0: 24, int2: 25, uint2: 25,
 };
 
+type Kinds = Partial<Readonly<Record<DType | "sequence" | "optional", number>>>;
+const from = (opset: number, ...types: readonly DType[]): Kinds => Object.fromEntries(types.map((t) => [t, opset]));
+const narrow = ["int8", "int16", "uint8", "uint16"] as const, wide = ["int32", "int64", "uint32", "uint64"] as const;
+const brain = from(22, "bfloat16"), arithmetic = from(14, ...narrow), products = from(9, ...wide), extremes: Kinds = { ...from(12, "int8", "uint8"), bool: 20 };
+const held: Kinds = { sequence: 13, optional: 16 };
+
+/** The opset whose form of an operator first took a type as its first operand or result (a container: anywhere), where both it and the type are older. */
+export const introducedOperands: Readonly<Record<string, Kinds>> = {
+  Acos: brain, Acosh: brain, Add: arithmetic, Asin: brain, Asinh: brain, Atan: brain, Atanh: brain, AveragePool: brain, BatchNormalization: from(14, "bfloat16"), Cast: { string: 9 },
+  Clip: from(12, ...narrow, ...wide), Conv: brain, ConvTranspose: brain, Cos: brain, Cosh: brain, CumSum: from(14, "float16", "bfloat16"), DeformConv: brain,
+  DequantizeLinear: from(21, "int16", "uint16"), Det: brain, Div: arithmetic, Elu: brain, EyeLike: brain, Flatten: from(9, ...narrow, ...wide, "bool", "string"),
+  GRU: brain, Gemm: products, GlobalAveragePool: brain, GlobalLpPool: brain, GlobalMaxPool: brain, Greater: from(9, ...narrow, ...wide), GreaterOrEqual: from(16, "bfloat16"),
+  GridSample: brain, HardSigmoid: brain, HardSwish: brain, Identity: { sequence: 14, optional: 16 }, If: held, InstanceNormalization: brain, IsInf: from(20, "float16", "bfloat16"),
+  LSTM: brain, LeakyRelu: from(16, "bfloat16"), Less: from(9, ...narrow, ...wide), LessOrEqual: from(16, "bfloat16"), Loop: held, LpNormalization: brain, LpPool: brain, MatMul: products, Max: from(12, ...narrow, ...wide),
+  MaxPool: { ...brain, ...from(12, "int8", "uint8") }, MaxRoiPool: brain, MaxUnpool: brain, Min: from(12, ...narrow, ...wide), Mish: brain, Mul: arithmetic,
+  NegativeLogLikelihoodLoss: brain, PRelu: { ...products, bfloat16: 16 }, Pad: { ...from(11, ...narrow, ...wide), ...from(13, "bool", "string") }, Pow: { ...from(12, "int32", "int64"), bfloat16: 15 },
+  QuantizeLinear: { ...from(21, "int16", "uint16"), ...from(19, "float16", "bfloat16") }, RNN: brain, Range: from(27, "float16", "bfloat16"), ReduceMax: extremes, ReduceMin: extremes, Relu: from(14, "int8", "int16", "int32", "int64"), RoiAlign: brain,
+  Round: brain, Selu: brain, Sin: brain, Sinh: brain, Softplus: brain, Softsign: brain, Sub: arithmetic, Tan: brain, ThresholdedRelu: brain,
+  TopK: { ...from(11, ...narrow, ...wide), bfloat16: 24 }, Where: from(16, "bfloat16"),
+};
+
 /** The opset of the form that opset 7 has; an operator that is not listed has had it from opset 1 on. */
 export const formsOfOpset7: Readonly<Record<string, number>> = {
   Abs: 6, Acos: 7, Add: 7, And: 7, Asin: 7, Atan: 7, AveragePool: 7, BatchNormalization: 7, Cast: 6, Ceil: 6, Clip: 6, Concat: 4, Cos: 7,

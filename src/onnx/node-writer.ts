@@ -9,7 +9,7 @@ import { inferTypes, typeWithConstant } from "../graph/infer-node.ts";
 import type { Attributes, AttributeSpec, AttributeValue, ExpandContext, OpDef, Spelling, SpellingInput, TypeInfo } from "../graph/op.ts";
 import { KnownElements } from "../ops/known-elements.ts";
 import { writeAttribute } from "./attribute-proto.ts";
-import { formerFloats, introducedAttributes, introducedOperators, introducedTypes } from "./introduced.ts";
+import { formerFloats, introducedAttributes, introducedOperands, introducedOperators, introducedTypes } from "./introduced.ts";
 import { writeKnownElements } from "./known-elements-writer.ts";
 import type { NamedInput, NodeSink } from "./node-sink.ts";
 import type { Opsets } from "./operators.ts";
@@ -56,12 +56,22 @@ function spell(op: OpDef, inputs: readonly (NamedInput | undefined)[], outputs: 
   const opset = opsets.get(op.domain) ?? 1;
   if (op.domain === "" && opset < (introducedOperators[op.type] ?? 1)) return undefined;
   if (op.domain === "" && [...inputs.map((i) => i?.type), ...outputs].some((t) => t && opset < (introducedTypes[t.dtype] ?? 1))) return undefined;
+  if (op.domain === "" && opset < operandsSince(op.type, inputs.map((i) => i?.type), outputs)) return undefined;
   const own: Spelling = {
     type: op.type, domain: op.domain, attributes,
     inputs: inputs.map((i): SpellingInput | undefined => i && { value: i.name, type: i.type, ...(i.type.constant ? { constant: i.type.constant } : {}) }),
   };
   const written = op.write ? op.write(own, opset) : own;
   return written && withoutNewer(op, written, opset);
+}
+
+/** The opset whose form of the operator takes these types. */
+function operandsSince(type: string, inputs: readonly (TypeInfo | undefined)[], outputs: readonly TypeInfo[]): number {
+  const since = introducedOperands[type];
+  if (!since) return 1;
+  const first = [inputs[0], outputs[0]].map((t) => (t && !t.container ? since[t.dtype] : undefined) ?? 1);
+  const containers = [...inputs, ...outputs].map((t) => (t?.container && t.container.kind !== "map" ? since[t.container.kind] : undefined) ?? 1);
+  return Math.max(...first, ...containers);
 }
 
 /** Leaves out attributes that came later than the opset, where they have their defaults; undefined where one does not. */

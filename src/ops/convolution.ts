@@ -1,7 +1,7 @@
 /**
  * What convolutions share: inference, the naive sum and the structure, for Conv, ConvTranspose and their integer forms.
  */
-import { dimAdd, dimEqual, dimFloorDiv, dimMax, dimMul, dimSub, formatDim, type Dim } from "../core/dim.ts";
+import { dimAdd, dimFloorDiv, dimMax, dimMul, dimSub, formatDim, type Dim } from "../core/dim.ts";
 import { int, optional, type Anchor, type AnchorOperand, type AttributeSpec, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import { add, and, axisOf, constant, dimExpr, div, eq, ge, load, local, lt, mul, rem, reduce, scalarType, sub, type Axis, type Expr, type Scalar } from "../kernel/expr.ts";
 import { checkWindows, guarded, operand, readWindow, staticSizes, windowAttributes, windowsOf, type Window, type WindowOptions } from "./window.ts";
@@ -64,8 +64,11 @@ export function checkWeights(x: TypeInfo, w: TypeInfo, options: ConvolutionOptio
 }
 
 export function checkBias(bias: TypeInfo | undefined, channels: number, context: InferContext): void {
-  if (bias && (bias.shape.length !== 1 || !dimEqual(bias.shape[0] ?? 0, channels)))
+  if (!bias) return;
+  const [size = 0] = bias.shape;
+  if (bias.shape.length !== 1 || (typeof size === "number" && size !== channels))
     context.fail("OF3011", `bias must have ${channels} elements, got [${bias.shape.map(formatDim).join(", ")}]`);
+  context.agree?.(size, channels, "equal");
 }
 
 /** Pads and sizes of a transposed convolution. */

@@ -2,14 +2,14 @@
  * DeformConv: a convolution whose taps read between pixels, at places moved by data. It is said as DeformSample, which
  * gathers what the taps read, and a convolution of size 1 over those columns, which runs as a matrix product.
  */
-import { dimEqual, dimMul, formatShape, type Dim } from "../core/dim.ts";
+import { dimMul, formatShape, type Dim } from "../core/dim.ts";
 import { DeformConv as evaluate } from "../evaluate/deform-conv.ts";
 import { DeformSample as evaluateSample } from "../evaluate/onnxfuse-deform-sample.ts";
 import { sizeOf } from "../core/tensor.ts";
 import { defineOp, int, optional, required, type AttributeSpec, type InferContext, type TypeInfo } from "../graph/op.ts";
 import { add, cast, constant, dimExpr, div, i32, mul, rem, type Expr } from "../kernel/expr.ts";
 import { Conv } from "./conv.ts";
-import { checkWeights } from "./convolution.ts";
+import { checkBias, checkWeights } from "./convolution.ts";
 import { checkType } from "./element-wise.ts";
 import { Expansion, listOf } from "./expansion.ts";
 import { origin } from "./index-map.ts";
@@ -45,7 +45,7 @@ export const DeformConv = defineOp({
     const [filters = 1, own = 1, ...kernel] = checkWeights(X, W, { ...attributes, auto_pad: "NOTSET" }, context), [, channels] = X.shape;
     if (filters % attributes.group !== 0 || (typeof channels === "number" && channels !== own * attributes.group)) context.fail("OF3011", `weights ${formatShape(W.shape)} do not fit input ${formatShape(X.shape)} in ${attributes.group} groups`);
     context.agree?.(channels ?? 1, own * attributes.group, "equal");
-    if (B && !dimEqual(B.shape[0] ?? 0, filters)) context.fail("OF3011", `bias must have ${filters} elements, got ${formatShape(B.shape)}`);
+    checkBias(B, filters, context);
     return [{ dtype: X.dtype, shape: [X.shape[0] ?? 1, filters, ...placesOf(X, offset, mask, kernel, attributes, context)] }];
   },
   expand: ({ inputs: [x, w, offset, bias, mask], inputTypes, outputs }, { group, dilations, offset_group, pads, strides }) => {
