@@ -30,7 +30,7 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "log", value: "<level>", doc: "debug, info, warning, error or null (default)", choices: ["debug", "info", "warning", "error", "null"] },
   { name: "enable_fusion", value: "<bool>", doc: "false builds without fusion", choices: ["true", "false"] },
   { name: "fusion_switch_file", value: "<file>", doc: "turns named fusions on or off" },
-  { name: "optimization_switch", value: "<switches>", doc: '"NameA:on;NameB:off"; beats --oo_level and --fusion_switch_file' },
+  { name: "optimization_switch", value: "<switches>", doc: '"NameA:on;NameB:off", or "Name@node pattern:off" for some nodes; beats --oo_level and --fusion_switch_file' },
   { name: "oo_level", value: "<level>", doc: "O3 (default) fuses, O1 does not, but for what --optimization_switch names", choices: ["O1", "O3"] },
   { name: "oo_constant_folding", value: "<bool>", doc: "true: constants are always folded, since shapes are resolved by it", choices: ["true"] },
   { name: "oo_dead_code_elimination", value: "<bool>", doc: "true: what no output needs is never compiled", choices: ["true"] },

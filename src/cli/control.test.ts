@@ -5,12 +5,24 @@ import { commandLines } from "../../test/support/command-line.ts";
 import type { ModelSpec } from "../../test/support/model-spec.ts";
 import type { Report } from "../api/index.ts";
 import { readArtifact } from "../artifact/artifact.ts";
+import { sizeOf, tensor, type Tensor } from "../core/tensor.ts";
 
 const { runAtc, run, write } = commandLines();
 const report = (file = "m.om"): Report => readArtifact(readFileSync(file)).report() as Report;
 const compiled = async (options: string, environment: Record<string, string> = {}): Promise<number> => {
   expect(await runAtc(`--model=m.onnx --output=m ${options}`, environment)).toMatchObject({ code: 0, error: "" });
   return report().nodes.compiled;
+};
+const channels = (dims: readonly number[]): Tensor => tensor("float32", dims, Float32Array.from({ length: sizeOf(dims) }, (_, i) => 0.5 + 0.25 * i));
+/** Conv, BatchNormalization, Relu; twice. */
+const twoBlocks: ModelSpec = {
+  opset: 13, inputs: { x: { dtype: "float32", dims: [1, 2, 4, 4] } }, outputs: { y: { dtype: "float32", dims: [1, 2, 4, 4] } },
+  initializers: { w: channels([2, 2, 1, 1]), p: channels([2]) },
+  nodes: ["first", "second"].flatMap((block, i) => [
+    { type: "Conv", name: `/${block}/conv`, inputs: [i === 0 ? "x" : "z", "w"], outputs: [`c${i}`] },
+    { type: "BatchNormalization", name: `/${block}/norm`, inputs: [`c${i}`, "p", "p", "p", "p"], outputs: [`n${i}`] },
+    { type: "Relu", name: `/${block}/relu`, inputs: [`n${i}`], outputs: [i === 0 ? "z" : "y"] },
+  ]),
 };
 const softplus: ModelSpec = {
   opset: 13, inputs: { x: { dtype: "float32", dims: [8] } }, outputs: { y: { dtype: "float32", dims: [8] } }, initializers: { one: { dtype: "float32", dims: [], data: Float32Array.of(1) } },
@@ -49,6 +61,25 @@ describe("fusion switches by precedence", () => {
     expect((await run("compile m.onnx --disable fold-batch-nrom-into-conv")).error).toMatch(/OF4011.*did you mean 'fold-batch-norm-into-conv'/);
     expect((await runAtc("--model=m.onnx --output=m --optimization_switch=ConvBNReLU=off")).error).toMatch(/OF4010/);
     expect((await runAtc("--model=m.onnx --output=m --optimization_switch=A:on;A:off")).error).toMatch(/OF4010.*twice/);
+  });
+  it("obeys what is said for some nodes only, by name or pattern", async () => {
+    write("m.onnx", twoBlocks);
+    const kinds = (): string[] => report().traffic.map((t) => t.nodes.join("+"));
+    expect(await compiled("")).toBe(2);
+    expect(await compiled("--optimization_switch=ConvBNReLU@/first/*:off")).toBe(4);
+    expect(kinds()).toEqual(["/first/conv", "/first/norm", "/first/relu", "/second/conv+/second/norm+/second/relu"]);
+    expect(await compiled("--optimization_switch=ALL@*/relu:off")).toBe(4);
+    expect(kinds()).toEqual(["/first/conv+/first/norm", "/first/relu", "/second/conv+/second/norm", "/second/relu"]);
+    expect(await compiled("--optimization_switch=fold-batch-norm-into-conv@/second/norm:off;ALL@/first/conv:off")).toBe(3);
+    expect(kinds().slice(0, 2)).toEqual(["/first/conv", "/first/norm+/first/relu"]);
+    expect(report().sites).toContainEqual(expect.objectContaining({ kind: "rule", name: "fold-batch-norm-into-conv", at: "/second/norm", code: "switched-off" }));
+    expect(await compiled("--oo_level=O1 --optimization_switch=ALL@/second/*:on")).toBe(4);
+    writeFileSync("nodes.cfg", "ALL@/first/*:off\n");
+    expect(await compiled("--fusion_switch_file=nodes.cfg")).toBe(4);
+    expect((await runAtc("--model=m.onnx --output=m --log=info --optimization_switch=ALL@/third/*:off")).out).toMatch(/OF4012.*'ALL@\/third\/\*' concerns nothing/);
+    expect((await runAtc("--model=m.onnx --output=m --optimization_switch=ConvBatchnromFusionPass@x:off")).error).toMatch(/OF4011.*did you mean 'ConvBatchnormFusionPass'/);
+    expect(await run("compile m.onnx --output m.om --disable ALL@*/relu")).toMatchObject({ code: 0, error: "" });
+    expect(report().nodes.compiled).toBe(4);
   });
   it("fires one rule alone, and as many rewrites as are allowed", async () => {
     write("m.onnx", convBnRelu("conv").spec);

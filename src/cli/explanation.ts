@@ -58,12 +58,13 @@ function refusal(s: Site): string[] {
 /** Refusals, dearest first. */
 export function missedLines(missed: readonly Missed[]): string[] {
   if (missed.length === 0) return ["Nothing that could be done was left undone."];
+  const timed = missed.some((m) => m.ms !== undefined);
   return [
-    `Missed (${missed.length}), by the bytes that move through memory for it:`,
-    ...missed.flatMap(({ site, bytes }, i) => {
+    `Missed (${missed.length}), by the ${timed ? "time that the steps around it take for the bytes they hand over" : "bytes that move through memory for it"}:`,
+    ...missed.flatMap(({ site, bytes, ms }, i) => {
       const [head = "", ...rest] = refusal(site);
       const formula = typeof site.bytes === "object" ? ` (${formatDimJson(site.bytes)}, sizes not given taken for ${assumedSize})` : "";
-      return [`${String(i + 1).padStart(3)}. ${formatBytes(bytes)}${formula}: ${head.trim()}`, ...rest.map((l) => `   ${l}`)];
+      return [`${String(i + 1).padStart(3)}. ${ms === undefined ? "" : `${ms.toFixed(3)} ms, `}${formatBytes(bytes)}${formula}: ${head.trim()}`, ...rest.map((l) => `   ${l}`)];
     }),
   ];
 }

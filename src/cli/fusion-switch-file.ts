@@ -17,7 +17,7 @@ function fromLines(text: string, file: string): FusionSwitches {
     const line = raw.replace(/#.*$/, "").trim();
     if (line === "") return;
     const wrong = (message: string): never => fail("OF4010", message, { place: { file, line: i + 1 }, hint: "write Name:on or Name:off" });
-    const parts = /^([^:\s]+)\s*:\s*(\S+)$/.exec(line) ?? wrong(`'${line}' is not a switch`);
+    const parts = /^(\S+?)\s*:\s*([^:\s]+)$/.exec(line) ?? wrong(`'${line}' is not a switch`);
     const name = parts[1] ?? "", state = parts[2] ?? "";
     if (state !== "on" && state !== "off") wrong(`'${name}' is '${state}', neither on nor off`);
     if (named.has(name)) wrong(`'${name}' is switched twice`);

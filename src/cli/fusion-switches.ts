@@ -29,7 +29,7 @@ export function fusionSwitchesOf({ file, environment, level, inline, onlyRule }:
 function parseInline(text: string): FusionSwitches {
   const named = new Map<string, boolean>();
   for (const entry of text.split(";").map((e) => e.trim()).filter((e) => e !== "")) {
-    const [, name = "", state] = /^([^:\s]+):(on|off)$/.exec(entry) ?? fail("OF4010", `'${entry}' is not a switch`, { place: { field: "optimization_switch" }, hint: 'write "NameA:on;NameB:off"' });
+    const [, name = "", state] = /^(\S+):(on|off)$/.exec(entry) ?? fail("OF4010", `'${entry}' is not a switch`, { place: { field: "optimization_switch" }, hint: 'write "NameA:on;NameB:off"' });
     if (named.has(name)) fail("OF4010", `'${name}' is switched twice`, { place: { field: "optimization_switch" }, hint: 'write "NameA:on;NameB:off"' });
     named.set(name, state === "on");
   }

@@ -1,5 +1,4 @@
 /** Milliseconds of each step of a program: the least of several runs of an artifact whose steps are separate. */
-import type { PageStep } from "../report/page-data.ts";
 import type { Session } from "../runtime/index.ts";
 import type { FeedPlan } from "./feeds.ts";
 
@@ -9,7 +8,7 @@ const runs = 5;
  * By index in `steps`, whose kernels stand in the order of the program. Steps that did not run have none. What the
  * program adds, such as copies between layouts, counts for no step.
  */
-export async function profile(session: Session, { feeds }: FeedPlan, steps: readonly PageStep[]): Promise<ReadonlyMap<number, number>> {
+export async function profile(session: Session, { feeds }: FeedPlan, steps: readonly { readonly kind: string }[]): Promise<ReadonlyMap<number, number>> {
   await session.run(feeds);
   const least = new Map<number, number>();
   for (let run = 0; run < runs; run++) {

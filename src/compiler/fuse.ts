@@ -3,12 +3,12 @@
  * arise, both that region and the rules it builds on: the fusion is tried, the original nodes of such regions are noted,
  * and it is done again on a fresh graph with those nodes left alone. No other site is touched.
  */
-import type { Graph } from "../graph/graph.ts";
+import type { Graph, Node } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
 import { partition } from "../passes/partition.ts";
 import { applyRules } from "../rewrite/driver.ts";
 import { refuse, type Rule } from "../rewrite/rule.ts";
-import { withoutMoot, type Site } from "../rewrite/site.ts";
+import { withoutMoot, type Refusal, type Site } from "../rewrite/site.ts";
 import { rules as builtInRules } from "../rules/index.ts";
 import { KeptDtypes } from "./kept-dtypes.ts";
 import type { SkippedRewrite } from "./options.ts";
@@ -45,12 +45,18 @@ export function fuse<G extends { readonly graph: Graph }>(read: () => G, settle:
     settle(g);
     const { regions, sites } = partition(g.graph, {
       fusion: options.fusion, opTypesOf: options.typeOf,
-      isEnabled: (_, nodes) => kept.region(nodes) ?? !nodes.some((n) => n.origins.some((o) => forbidden.has(o))),
+      isEnabled: (_, nodes) => kept.region(nodes) ?? alone(nodes, options.switches) ?? !nodes.some((n) => n.origins.some((o) => forbidden.has(o))),
     });
     const before = forbidden.size;
-    for (const s of sites) if (s.outcome === "fired" && !options.switches.kind(s.name, s.at)) for (const n of s.nodes) forbidden.set(n, s.name);
+    for (const s of sites) if (s.outcome === "fired" && !options.switches.kind(s.name, s.at, s.nodes)) for (const n of s.nodes) forbidden.set(n, s.name);
     if (forbidden.size === before) return { graph: g, regions, sites: distinct(withoutMoot([...ruleSites, ...sites]), options.typeOf) };
   }
+}
+
+/** Why nodes may not share a kernel: a switch leaves one of them alone. */
+function alone(nodes: readonly Node[], switches: Switches): Refusal | undefined {
+  const by = nodes.length > 1 ? switches.forbids(nodes.flatMap((n) => n.origins)) : undefined;
+  return by === undefined ? undefined : refuse("switched-off", `${by} leaves a node of these alone`, `switch ${by} on`);
 }
 
 /**
@@ -58,8 +64,19 @@ export function fuse<G extends { readonly graph: Graph }>(read: () => G, settle:
  * of a model, whose nodes have a number behind the file's name for them.
  */
 function distinct(sites: readonly Site[], typeOf: (node: string) => string | undefined): readonly Site[] {
-  const inFile = (at: string): string => { const name = at.replace(/__\d+$/, ""); return typeOf(at) === undefined && typeOf(name) !== undefined ? name : at; };
-  return [...new Map(sites.map((s) => [JSON.stringify([s.kind, s.name, inFile(s.at), s.nodes, s.outcome, s.code]), { ...s, at: inFile(s.at) }])).values()];
+  const inFile = (at: string): string => nameInFile(at, typeOf);
+  const out = new Map<string, Site>();
+  for (const s of sites) {
+    const key = JSON.stringify([s.kind, s.name, inFile(s.at), s.nodes, s.outcome, s.code]);
+    const times = out.has(key) ? (out.get(key)?.times ?? 1) + 1 : 1;
+    out.set(key, { ...s, at: inFile(s.at), ...(times > 1 ? { times } : {}) });
+  }
+  return [...out.values()];
+}
+
+function nameInFile(node: string, typeOf: (node: string) => string | undefined): string {
+  const name = node.replace(/__\d+$/, "");
+  return typeOf(node) === undefined && typeOf(name) !== undefined ? name : node;
 }
 
 const builtIn: ReadonlySet<Rule> = new Set(builtInRules);
@@ -71,9 +88,9 @@ function rewrite(graph: Graph, forbidden: ReadonlyMap<string, string>, kept: Kep
     isEnabled: (rule, site) => {
       const kind = site.origins.map((o) => forbidden.get(o)).find((k) => k !== undefined);
       if (kind !== undefined) return refuse("switched-off", `regions of kind ${kind} are switched off`, `switch ${kind} on`);
-      const skipped = options.skip.find((s) => s.rule === rule.name && s.at === site.root.name);
+      const skipped = options.skip.find((s) => s.rule === rule.name && s.at === nameInFile(site.root.name, options.typeOf));
       if (skipped) return refuse("verification-failed", skipped.reason ?? "it changed the results on generated inputs", builtIn.has(rule) ? "report the model" : "correct the rule; onnxfuse rule check may show where it is wrong");
-      return kept.rule(rule, site) ?? options.switches.rule(rule, site.root.name);
+      return kept.rule(rule, site) ?? options.switches.rule(rule, site.root.name, site.origins);
     },
   }).sites;
 }

@@ -64,11 +64,22 @@ export interface Missed {
   readonly site: Site;
   /** Bytes through memory for it in one run, in numbers. */
   readonly bytes: number;
+  /** Where steps were timed: the part of the time of the steps around it that these bytes have in all that those move. */
+  readonly ms?: number;
 }
 
-/** Refusals that have a remedy, dearest first; of equals, in the order of the report. */
-export function missedOf(report: Report, sizes: Sizes): Missed[] {
+/** A step that was timed: its original nodes, the bytes it moves, weights too, and its milliseconds. */
+export interface TimedStep { readonly nodes: readonly string[]; readonly bytes: number; readonly ms: number }
+
+/** Refusals that have a remedy, dearest first: by time where there is one, else by bytes; of equals, in the order of the report. */
+export function missedOf(report: Report, sizes: Sizes, timed?: readonly TimedStep[]): Missed[] {
   return report.sites.filter((s) => s.outcome === "refused" && !/^none\b/.test(s.remedy ?? "none"))
-    .map((site) => ({ site, bytes: valueOf(site.bytes ?? 0, sizes) }))
-    .sort((a, b) => b.bytes - a.bytes);
+    .map((site) => { const bytes = valueOf(site.bytes ?? 0, sizes); return { site, bytes, ...(timed ? { ms: timeOf(site, bytes, timed) } : {}) }; })
+    .sort((a, b) => (b.ms ?? 0) - (a.ms ?? 0) || b.bytes - a.bytes);
+}
+
+function timeOf(site: Site, bytes: number, timed: readonly TimedStep[]): number {
+  const around = timed.filter((s) => s.nodes.some((n) => site.nodes.includes(n)));
+  const sum = (of: (s: TimedStep) => number): number => around.reduce((n, s) => n + of(s), 0);
+  return sum((s) => s.ms) * Math.min(1, bytes / Math.max(1, sum((s) => s.bytes)));
 }

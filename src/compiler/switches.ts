@@ -1,7 +1,10 @@
 /**
  * Fusion switches: which rules and which kinds of region are allowed. A rule is switched by its name or that of its GE
  * pass, a region by its kind; spelling is compared without case, separators and a closing "Fusion" or "Pass", so that
- * `CONV_BN_RELU`, `ConvBNReLU` and `ConvBNReLUFusionPass` are one switch.
+ * `CONV_BN_RELU`, `ConvBNReLU` and `ConvBNReLUFusionPass` are one switch. `NAME@PATTERN` holds where a node of the
+ * original model takes part whose name fits the pattern (`*` stands for anything), and `ALL@PATTERN` for whatever nodes
+ * as these take part in: a fused node obeys the settings of every node in it. Off beats on, and both beat what is said
+ * for all nodes.
  */
 import { DiagnosticError, nearestName, type Diagnostic } from "../core/diagnostic.ts";
 import type { OpDef } from "../graph/op.ts";
@@ -13,8 +16,18 @@ export interface FusionSwitches {
   readonly allRules?: boolean;
   /** What holds for regions that are not named. Default on. */
   readonly allRegions?: boolean;
-  /** By rule name, GE pass name or region kind; beats `allRules` and `allRegions`. */
+  /** By rule name, GE pass name or region kind, each perhaps with `@` and a pattern of node names; beats `allRules` and `allRegions`. */
   readonly named?: Readonly<Record<string, boolean>>;
+}
+
+/** A switch for some nodes only. */
+interface NodeSwitch {
+  readonly name: string;
+  /** Canonical; undefined stands for all rules and regions. */
+  readonly targets: readonly string[] | undefined;
+  readonly nodes: RegExp;
+  readonly on: boolean;
+  readonly sites: Set<string>;
 }
 
 /** What a named switch did. */
@@ -31,21 +44,32 @@ const canonical = (name: string): string => name.replace(/[^A-Za-z0-9]/g, "").to
 export class Switches {
   readonly #options: FusionSwitches;
   readonly #named = new Map<string, { readonly on: boolean; readonly name: string; readonly sites: Set<string> }>();
+  readonly #ofNodes: NodeSwitch[] = [];
 
   constructor(options: FusionSwitches) {
     this.#options = options;
-    for (const [name, on] of Object.entries(options.named ?? {}))
-      for (const target of (Object.hasOwn(gePassKinds, name) ? gePassKinds[name] : undefined) ?? [name]) this.#named.set(canonical(target), { on, name, sites: new Set() });
+    for (const [name, on] of Object.entries(options.named ?? {})) {
+      const [fusion = "", pattern] = partsOf(name);
+      const targets = (Object.hasOwn(gePassKinds, fusion) ? gePassKinds[fusion] : undefined) ?? [fusion];
+      if (pattern !== undefined) this.#ofNodes.push({ name, on, targets: fusion === "ALL" ? undefined : targets.map(canonical), nodes: nodePattern(pattern), sites: new Set() });
+      else for (const target of targets) this.#named.set(canonical(target), { on, name, sites: new Set() });
+    }
   }
 
-  /** Whether a rule may fire at the site with this root. */
-  rule(rule: Rule, at: string): boolean { return this.#find(at, rule.name, rule.gePass) ?? this.#options.allRules ?? true; }
-  /** Whether a region of this kind may stand at the site with this root. */
-  kind(kind: string, at: string): boolean { return this.#find(at, kind) ?? this.#options.allRegions ?? true; }
+  /** Whether a rule may fire at the site with this root, where these original nodes take part. */
+  rule(rule: Rule, at: string, nodes: readonly string[]): boolean { return this.#find(at, nodes, rule.name, rule.gePass) ?? this.#options.allRules ?? true; }
+  /** Whether a region of this kind may stand at the site with this root, where these original nodes take part. */
+  kind(kind: string, at: string, nodes: readonly string[]): boolean { return this.#find(at, nodes, kind) ?? this.#options.allRegions ?? true; }
+  /** The switch `ALL@PATTERN:off` that leaves one of these original nodes out of every region. */
+  forbids(nodes: readonly string[]): string | undefined {
+    const by = this.#ofNodes.find((s) => s.targets === undefined && !s.on && nodes.some((n) => s.nodes.test(n)));
+    for (const n of nodes) if (by?.nodes.test(n)) by.sites.add(n);
+    return by?.name;
+  }
 
   get effects(): readonly SwitchEffect[] {
     const byName = new Map<string, { on: boolean; sites: Set<string> }>();
-    for (const { name, on, sites } of this.#named.values()) {
+    for (const { name, on, sites } of [...this.#named.values(), ...this.#ofNodes]) {
       const known = byName.get(name) ?? { on, sites: new Set<string>() };
       for (const s of sites) known.sites.add(s);
       byName.set(name, known);
@@ -64,18 +88,23 @@ export class Switches {
     const words = [...new Set([...operators.map((op) => op.type), "BN", "Fused", "Elementwise"].map(canonical))];
     const foreign = new Set(foreignGePasses.map(canonical));
     const wrong: Diagnostic[] = [], warnings: Diagnostic[] = [];
-    for (const [key, { name }] of this.#named) {
+    const ofNodes = this.#ofNodes.flatMap(({ name, targets }) => (targets ?? []).map((key) => [key, { name }] as const));
+    for (const [key, { name }] of [...this.#named, ...ofNodes]) {
       if (known.has(key)) continue;
       if (foreign.has(key)) { warnings.push({ code: "OF4015", message: `GE's pass '${name}' has no counterpart here; its switch does nothing` }); continue; }
       if (isMadeOf(key, words)) continue;
-      const near = nearestName(name, [...rules.map((r) => r.name), ...passes, ...own, ...Object.keys(gePassKinds), ...foreignGePasses, "ConvBNReLU", "MatMulAddRelu", "FlashAttention", "FusedElementwise"]);
+      const near = nearestName(partsOf(name)[0], [...rules.map((r) => r.name), ...passes, ...own, ...Object.keys(gePassKinds), ...foreignGePasses, "ConvBNReLU", "MatMulAddRelu", "FlashAttention", "FusedElementwise"]);
       wrong.push({ code: "OF4011", message: `there is no fusion '${name}'`, place: { field: name }, hint: near === undefined ? "name a rule, a pass of GE or a kind of region; docs/fusions.md lists them" : `did you mean '${near}'?` });
     }
     if (wrong.length) throw new DiagnosticError(wrong);
     return warnings;
   }
 
-  #find(at: string, ...names: readonly (string | undefined)[]): boolean | undefined {
+  #find(at: string, nodes: readonly string[], ...names: readonly (string | undefined)[]): boolean | undefined {
+    const keys = names.filter((n): n is string => n !== undefined).map(canonical);
+    const own = this.#ofNodes.filter((s) => (s.targets?.some((t) => keys.includes(t)) ?? true) && nodes.some((n) => s.nodes.test(n)));
+    for (const s of own) s.sites.add(at);
+    if (own.length > 0) return own.every((s) => s.on);
     for (const name of names) {
       const found = name === undefined ? undefined : this.#named.get(canonical(name));
       if (!found) continue;
@@ -85,6 +114,13 @@ export class Switches {
     return undefined;
   }
 }
+
+/** The fusion that a switch names, and the pattern of nodes that it is for. */
+function partsOf(name: string): readonly [string, string?] {
+  const at = name.indexOf("@");
+  return at < 0 ? [name] : [name.slice(0, at), name.slice(at + 1)];
+}
+const nodePattern = (pattern: string): RegExp => new RegExp(`^${pattern.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(".*")}$`);
 
 /** Whether `text` is some of the words in a row. */
 function isMadeOf(text: string, words: readonly string[]): boolean {

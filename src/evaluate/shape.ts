@@ -22,9 +22,11 @@ export const Reshape: Evaluate = (inputs, attributes) => {
   const data = input(inputs, 0), target = integersOf(input(inputs, 1));
   const keepZero = numberOf(attributes, "allowzero", 0) !== 0;
   const dims = target.map((d, i) => (d === 0 && !keepZero ? data.dims[i] ?? 0 : d));
-  const known = sizeOf(dims.filter((d) => d !== -1));
+  const isCopied = (i: number): boolean => target[i] === 0 && !keepZero;
+  // Sizes that are copied stand on both sides: a size of 0 among them does not hide what the size left open must be.
+  const known = sizeOf(dims.filter((d, i) => d !== -1 && !isCopied(i))), left = sizeOf(data.dims.filter((_, i) => !isCopied(i)));
   const total = sizeOf(data.dims);
-  const shape = dims.map((d) => (d === -1 ? (known === 0 ? 0 : total / known) : d));
+  const shape = dims.map((d) => (d === -1 ? (known === 0 ? 0 : left / known) : d));
   if (sizeOf(shape) !== total || !shape.every(Number.isInteger)) fail("OF7014", `[${data.dims.join(", ")}] does not reshape to [${target.join(", ")}]`, { hint: "check the shape that is fed" });
   return [withDims(data, shape)];
 };

@@ -162,6 +162,8 @@ export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
   readonly deterministic?: boolean;
   /** True when the node changes state besides its outputs (sequences, training). Default false. */
   readonly sideEffects?: boolean;
+  /** Rounds floats to a grid of integers, or takes them back from there: only rules about such grids look past it. */
+  readonly quantizes?: boolean;
   /** Output types, from input types. Broadcast and shape errors are reported through `context.fail`. */
   infer(inputs: InputsOf<I, TypeInfo>, attributes: AttributesOf<S>, context: InferContext): readonly TypeInfo[];
   /** The specification, written naively: the oracle for every lowering. Absent for control flow, which interpreters run. */

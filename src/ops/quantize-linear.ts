@@ -55,7 +55,7 @@ export const QuantizeLinear = defineOp({
   since: 21,
   inputs: { x: "required", y_scale: "required", y_zero_point: "optional" },
   attributes: { ...attributes, precision: int(0), saturate: int(1) },
-  fusionKind: "broadcast",
+  fusionKind: "broadcast", quantizes: true,
   infer({ x, y_scale, y_zero_point }, options, context) {
     checkScale(x, y_scale, options, context);
     const dtype = y_zero_point?.dtype ?? givenDtype(options.output_dtype, context) ?? "uint8";
@@ -79,7 +79,7 @@ export const DequantizeLinear = defineOp({
   since: 21,
   inputs: { x: "required", x_scale: "required", x_zero_point: "optional" },
   attributes,
-  fusionKind: "broadcast",
+  fusionKind: "broadcast", quantizes: true,
   infer({ x, x_scale }, options, context) {
     checkScale(x, x_scale, options, context);
     return [{ dtype: givenDtype(options.output_dtype, context) ?? x_scale.dtype, shape: x.shape }];

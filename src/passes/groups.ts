@@ -43,6 +43,8 @@ export class Groups {
   of(node: Node): Group { return present(this.#groupOf.get(node), `group of ${node.name}`); }
   all(): Group[] { return [...new Set(this.#groupOf.values())]; }
   position(node: Node): number { return present(this.#position.get(node), `position of ${node.name}`); }
+  /** Where the last node of a group stands. */
+  endOf(group: Group): number { return Math.max(...[...group.nodes].map((n) => this.position(n))); }
   /** Nodes in topological order. */
   ordered(nodes: Iterable<Node>): Node[] { return [...nodes].sort((a, b) => this.position(a) - this.position(b)); }
 
@@ -76,8 +78,8 @@ export class Groups {
     return out;
   }
 
-  /** True where a path leads from one of `from` to one of `to` through a group outside both. */
-  pathBetween(from: readonly Group[], to: readonly Group[]): boolean {
+  /** The last group on a path that leads from one of `from` to one of `to` through groups outside both; undefined where there is none. */
+  pathBetween(from: readonly Group[], to: readonly Group[]): Group | undefined {
     const inside = new Set([...from, ...to]);
     const seen = new Set<Group>();
     const stack = from.flatMap((g) => [...this.consumers(g)]).filter((g) => !inside.has(g));
@@ -86,11 +88,11 @@ export class Groups {
       if (!g || seen.has(g)) continue;
       seen.add(g);
       for (const next of this.consumers(g)) {
-        if (to.includes(next)) return true;
+        if (to.includes(next)) return g;
         if (!inside.has(next)) stack.push(next);
       }
     }
-    return false;
+    return undefined;
   }
 
   /** Moves everything of `from` into `into`. */
@@ -104,11 +106,10 @@ export class Groups {
   /** Every group once, producers first; among ready ones, the one whose last node comes first. */
   inOrder(): Group[] {
     const waiting = new Map(this.all().map((g) => [g, this.producers(g).size]));
-    const end = (g: Group): number => Math.max(...[...g.nodes].map((n) => this.position(n)));
     const ready = new Set([...waiting].filter(([, n]) => n === 0).map(([g]) => g));
     const out: Group[] = [];
     while (ready.size) {
-      const next = [...ready].reduce((a, b) => (end(b) < end(a) ? b : a));
+      const next = [...ready].reduce((a, b) => (this.endOf(b) < this.endOf(a) ? b : a));
       ready.delete(next);
       out.push(next);
       for (const c of this.consumers(next)) {

@@ -26,8 +26,7 @@ function follow(node: Node, groups: Groups, context: PartitionContext): void {
   if (!isFollower(node) || groups.of(node).role === "view") return;
   const own = groups.of(node);
   const leaders = new Set(node.inputs.map((v) => groups.producer(v)).filter((g): g is Group => g?.role === "anchored" && g !== own));
-  const last = (g: Group): number => Math.max(...[...g.nodes].map((n) => groups.position(n)));
-  for (const group of [...leaders].sort((a, b) => last(b) - last(a))) {
+  for (const group of [...leaders].sort((a, b) => groups.endOf(b) - groups.endOf(a))) {
     const refused = whyNot(group, node, groups, context);
     if (!refused) { groups.merge(group, own); return; }
     context.note(group, node, refused);

@@ -1,45 +1,35 @@
 /**
  * Loops over elements and rows grow into each other: a producer is computed where its consumer reads it, siblings over
- * the same elements share their loops. A merge must not cost more operations than it saves (graph/element-loops.ts), so
- * that nothing is computed per pass or per broadcast element that was computed once. The merges that keep most bytes
+ * the same elements share their loops. What must stay apart is said by merge-judge.ts. The merges that keep most bytes
  * out of memory come first.
  */
-import { dimEqual, dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
+import { dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
 import { byteSize } from "../core/dtype.ts";
-import { elementWork, estimate, type ElementWork } from "../graph/element-loops.ts";
+import { estimate } from "../graph/element-loops.ts";
 import type { Node, Value } from "../graph/graph.ts";
-import { concatenationOf } from "../graph/view.ts";
-import { largestGroup, storesOf, type Group, type Groups } from "./groups.ts";
+import type { Refusal } from "../rewrite/site.ts";
+import { storesOf, type Group, type Groups } from "./groups.ts";
+import { MergeJudge, type Candidate } from "./merge-judge.ts";
 import type { PartitionContext } from "./partition-context.ts";
 
-/** Operations that one kernel call is worth. */
-const callCost = 400;
-const storeLimit = 4;
-
-interface Candidate {
-  readonly from: Group;
-  /** Views between the two, computed on the way. */
-  readonly views: readonly Group[];
-  readonly to: Group;
-  readonly bytes: number;
-}
-
-/** Merges producers into consumers, then siblings. */
+/** Merges producers into consumers and siblings with each other, and records what stays apart, and why. */
 export function mergeElements(groups: Groups, context: PartitionContext): void {
   const merger = new Merger(groups, context);
-  while (merger.round((g) => merger.producersOf(g)));
-  while (merger.round((g) => merger.siblingsOf(g)));
+  do { while (merger.round((g) => merger.producersOf(g))); } while (merger.round((g) => merger.siblingsOf(g)));
+  merger.record();
 }
 
 class Merger {
   readonly #groups: Groups;
   readonly #context: PartitionContext;
-  readonly #tried = new Set<string>();
-  readonly #work = new Map<number, ElementWork>();
+  readonly #judge: MergeJudge;
+  /** Why what was tried stays apart, by the versions of its groups. */
+  readonly #refused = new Map<string, Refusal>();
 
   constructor(groups: Groups, context: PartitionContext) {
     this.#groups = groups;
     this.#context = context;
+    this.#judge = new MergeJudge(groups, context);
   }
 
   /** Does the best merges until one changes what others would be; true while there was any. */
@@ -50,10 +40,10 @@ class Merger {
     for (const c of candidates) {
       const parts = [c.from, ...c.views, c.to];
       if (parts.some((g) => changed.has(g))) { any = true; continue; }
-      const key = parts.map((g) => g.version).join(" ");
-      if (this.#tried.has(key)) continue;
-      this.#tried.add(key);
-      if (!this.#allowed(c)) continue;
+      const key = keyOf(c);
+      if (this.#refused.has(key)) continue;
+      const refusal = this.#judge.whyApart(c);
+      if (refusal) { this.#refused.set(key, refusal); continue; }
       for (const part of [c.from, ...c.views]) { this.#groups.merge(c.to, part); changed.add(part); }
       changed.add(c.to);
       any = true;
@@ -107,63 +97,31 @@ class Merger {
     return first && stores.every((v) => shapeEqual(v.type.shape, first)) ? first : undefined;
   }
 
-  #allowed(c: Candidate): boolean {
-    const parts = [c.from, ...c.views, c.to];
-    if (parts.reduce((n, g) => n + g.nodes.size, 0) > largestGroup) return false;
-    if (this.#groups.pathBetween([c.from], [c.to, ...c.views]) || this.#groups.pathBetween([c.to], [c.from])) return false;
-    if ([...c.from.nodes].some((n) => concatenationOf(n))) return false;
-    const nodes = this.#groups.ordered(parts.flatMap((g) => [...g.nodes]));
-    const stores = storesOf(nodes);
-    if (stores.length > storeLimit || !shareLoops(stores.map((v) => v.type.shape))) return false;
-    if (this.#repeats(c)) return false;
-    const from = this.#workOf(c.from), to = this.#workOf(c.to), merged = elementWork(nodes, stores);
-    return merged.cost <= from.cost + to.cost + callCost && (!merged.nested || from.nested || to.nested) && !this.#forbidden(c, nodes);
-  }
-  /** Whether the merge is switched off, which is recorded. */
-  #forbidden({ from, to }: Candidate, nodes: readonly Node[]): boolean {
-    const why = this.#context.switchedOff(nodes, undefined);
-    const [first] = this.#groups.ordered(to.nodes);
-    if (why && first) this.#context.note(from, first, why);
-    return why !== undefined;
-  }
-  #workOf(group: Group): ElementWork {
-    let work = this.#work.get(group.version);
-    if (!work) this.#work.set(group.version, (work = elementWork(this.#groups.ordered(group.nodes), storesOf(group.nodes))));
-    return work;
-  }
-  /** Work on a small value that a larger result would repeat, however the loops are ordered. */
-  #repeats(c: Candidate): boolean {
-    const shape = largest(storesOf(c.to.nodes));
-    if (!shape) return false;
-    for (const v of storesOf(c.from.nodes)) {
-      if (!isLarger(shape, v.type.shape) || [...c.to.nodes, ...c.from.nodes].some((n) => n.op.fusionKind === "reduction")) continue;
-      if (!this.#context.isCheap(this.#groups.ordered(c.from.nodes))) return true;
+  /**
+   * One record for each pair that stays apart: a producer and its reader, or readers of one value where the second is
+   * the next in order after the first (every pair of many readers would be a square of records).
+   */
+  record(): void {
+    const seen = new Set<string>();
+    for (const to of this.#groups.inOrder().filter((g) => g.role === "free")) {
+      const siblings = this.siblingsOf(to).filter((c) => this.#groups.endOf(c.from) > this.#groups.endOf(to));
+      const [next] = siblings.sort((a, b) => this.#groups.endOf(a.from) - this.#groups.endOf(b.from));
+      for (const c of [...this.producersOf(to), ...(next ? [next] : [])]) {
+        const pair = [c.from.version, c.to.version].sort((a, b) => a - b).join(" ");
+        const refusal = this.#refused.get(keyOf(c));
+        if (seen.has(pair) || !refusal) continue;
+        seen.add(pair);
+        this.#context.notePair(c, refusal);
+      }
     }
-    return false;
   }
 }
 
+const keyOf = (c: Candidate): string => [c.from, ...c.views, c.to].map((g) => g.version).join(" ");
 const bytesOf = (value: Value): number => estimate(dimProduct(value.type.shape)) * byteSize(value.type.dtype);
 const usedIn = (group: Group, user: Node | undefined): boolean => user !== undefined && group.nodes.has(user);
 function isOnlyReadBy(value: Value, group: Group, groups: Groups): boolean {
   return value.resultOf.length === 0 && value.uses.every((u) => usedIn(group, groups.user(u.node))) && (value.producer?.node.outputs.length ?? 0) === 1;
-}
-const largest = (values: readonly Value[]): readonly Dim[] | undefined =>
-  values.map((v) => v.type.shape).reduce<readonly Dim[] | undefined>((a, b) => (a && estimate(dimProduct(a)) >= estimate(dimProduct(b)) ? a : b), undefined);
-const isLarger = (a: readonly Dim[], b: readonly Dim[]): boolean => estimate(dimProduct(a)) > estimate(dimProduct(b));
-
-/** Shapes of which each is where the next one's loops begin: equal, or 1 from some axis on. */
-function shareLoops(shapes: readonly (readonly Dim[])[]): boolean {
-  return shapes.every((a, i) => shapes.slice(i + 1).every((b) => {
-    const rank = Math.max(a.length, b.length);
-    const at = (s: readonly Dim[], d: number): Dim => s[d] ?? 1;
-    for (let d = 0; d < rank; d++) {
-      if (dimEqual(at(a, d), at(b, d))) continue;
-      const rest = (s: readonly Dim[]): boolean => s.slice(d).every((x) => x === 1);
-      return rest(a) || rest(b);
-    }
-    return true;
-  }));
 }
 /** Nodes whose kernels loop over elements or rows and may share them with others. */
 export const isFree = (node: Node): boolean => node.op.fusionKind !== "contraction" && !node.op.whole && node.op.sideEffects !== true && node.op.deterministic !== false;

@@ -1,11 +1,12 @@
 /** What the phases of partition share: options, names, switches, records, and what is known of a node. */
 import { dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
-import type { Node } from "../graph/graph.ts";
+import type { Node, Value } from "../graph/graph.ts";
 import { choosesAlong, concatenationOf } from "../graph/view.ts";
 import { elementWork, estimate } from "../graph/element-loops.ts";
 import { isRefusal, refuse, type Verdict } from "../rewrite/rule.ts";
 import type { Refusal, Site } from "../rewrite/site.ts";
 import type { Group, Groups } from "./groups.ts";
+import type { Candidate } from "./merge-judge.ts";
 import { refusedSite } from "./partition-sites.ts";
 import { regionKind } from "./region-kind.ts";
 
@@ -56,6 +57,16 @@ export class PartitionContext {
     this.#noted.add(key);
   }
 
+  /** Records that two groups of loops over elements stay apart: at the node that reads, with the nodes on which they touch. */
+  notePair({ from, views, to }: Candidate, why: Refusal): void {
+    const between = views.flatMap((g) => [...g.nodes]);
+    const left = valuesOf([...from.nodes, ...between]), right = valuesOf([...to.nodes, ...between]);
+    const all = this.groups.ordered([...from.nodes, ...between, ...to.nodes]);
+    const near = all.filter((n) => [...valuesOf([n])].some((v) => left.has(v) && right.has(v)));
+    const root = near.find((n) => to.nodes.has(n)) ?? all[0];
+    if (root) this.refusals.push(refusedSite(regionKind(all, undefined, this.options.opTypesOf), root, near, why));
+  }
+
   /** Whether an epilogue over `shape` may compute the node instead of loading its result. */
   isSide(node: Node, shape: readonly Dim[]): boolean {
     const kind = node.op.fusionKind;
@@ -72,3 +83,6 @@ export class PartitionContext {
     return last !== undefined && elementWork(nodes, [last]).cost <= repeatable * Math.max(1, estimate(dimProduct(last.type.shape))) + once;
   }
 }
+
+/** What nodes read and compute, but for constants. */
+const valuesOf = (nodes: readonly Node[]): Set<Value> => new Set(nodes.flatMap((n) => [...n.inputs, ...n.outputs]).filter((v): v is Value => v !== undefined && v.constant === undefined));

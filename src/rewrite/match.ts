@@ -151,7 +151,7 @@ class Attempt {
   #otherOperator(term: OpTerm, value: Value): false {
     const wanted = term.ops.map((o) => o.type).join(" or ");
     const between: Node[] = [];
-    const beyond = behindEffects(term, value, between, lookThrough);
+    const beyond = behind(hasEffects, term, value, between, lookThrough);
     const blocker = between[0];
     if (beyond && blocker) {
       const effect = hasSideEffects(blocker);
@@ -159,6 +159,10 @@ class Attempt {
         `${blocker.op.type} '${blocker.name}' stands between ${beyond.op.type} '${beyond.name}' and its consumer, and ${effect ? "has side effects" : "gives other results on every run"}`,
         `move '${blocker.name}' before or behind the group`, [...between, beyond]);
     }
+    const grid: Node[] = [], rounded = behind(quantizes, term, value, grid, lookThrough);
+    if (rounded)
+      return this.#fail("quantized-between", `${grid.map((n) => `${n.op.type} '${n.name}'`).join(" and ")} stand between ${rounded.op.type} '${rounded.name}' and its consumer`,
+        "none: the consumer reads rounded numbers, as the model says", [...grid, rounded]);
     const producer = value.producer?.node;
     if (producer && term.ops.includes(producer.op))
       return this.#fail("outside-subgraph", `${producer.op.type} '${producer.name}' stands outside the subgraph that uses it`, "move both into the same graph");
@@ -208,15 +212,18 @@ export const hasSideEffects = (node: Node): boolean => node.op.sideEffects === t
 /** Whether a node gives the same outputs on every run. */
 export const isDeterministic = (node: Node): boolean => node.op.deterministic !== false;
 
-/** The node that `term` wants, looking through nodes with effects; those are pushed to `between`. */
-function behindEffects(term: OpTerm, value: Value, between: Node[], steps: number): Node | undefined {
+const hasEffects = (node: Node): boolean => hasSideEffects(node) || !isDeterministic(node);
+const quantizes = (node: Node): boolean => node.op.quantizes === true;
+
+/** The node that `term` wants, looking through nodes of a kind; those are pushed to `between`. */
+function behind(kind: (node: Node) => boolean, term: OpTerm, value: Value, between: Node[], steps: number): Node | undefined {
   const node = value.producer?.node;
   if (!node || steps === 0) return undefined;
   if (between.length && term.ops.includes(node.op)) return node;
-  if (!hasSideEffects(node) && isDeterministic(node)) return undefined;
+  if (!kind(node)) return undefined;
   between.push(node);
   for (const input of node.inputs) {
-    const found = input && behindEffects(term, input, between, steps - 1);
+    const found = input && behind(kind, term, input, between, steps - 1);
     if (found) return found;
   }
   between.pop();

@@ -20,6 +20,8 @@ export interface Site {
   readonly nodesSaved?: number;
   /** Of a rewrite that is not exact: how far it may move a result, as a share of its largest element. */
   readonly bound?: number;
+  /** How many places of the graph say the same, where it holds the model more than once. */
+  readonly times?: number;
   /** Original nodes that fed only these, and went with them. */
   readonly gone?: readonly string[];
   /** Of a refusal: bytes that move through memory for it. */

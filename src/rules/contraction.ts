@@ -11,7 +11,7 @@ import { constant, op, optionalInput, value, type ConstantValue, type OpPattern 
 import { isRefusal, refuse, type Editor } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
 import type { Affine, Channels } from "./affine.ts";
-import { oneChannel, roundOnce, scaled, type ChannelMap } from "./folded-tensor.ts";
+import { oneChannel, roundOnce, scaled, whyNotAdded, whyNotCopied, type ChannelMap } from "./folded-tensor.ts";
 
 export interface Operands {
   readonly x: Value;
@@ -37,6 +37,8 @@ const isIdentity = (factors: Float64Array): boolean => factors.every((f) => f ==
 /** Weights scaled by output channel; the same value where all factors are 1. */
 function scaleWeight({ weight, anchor }: Operands, { scale }: Affine, channels: ChannelMap, edit: Editor): (() => Value) | Refusal {
   if (isIdentity(scale)) return () => weight;
+  const kept = whyNotCopied(weight, anchor);
+  if (kept) return kept;
   const { dtype, dims } = weight.constant;
   const folded = roundOnce(`the weight of '${anchor.name}'`, dtype, dims, scaled(weight.constant, scale, channels), channels);
   return isRefusal(folded) ? folded : () => edit.constant(folded, `${weight.name}_folded`);
@@ -46,7 +48,8 @@ function scaleWeight({ weight, anchor }: Operands, { scale }: Affine, channels: 
 function foldBias({ bias, weight, anchor }: Operands, { scale, shift }: Affine): Tensor | Refusal {
   const before = bias && toNumbers(bias.constant);
   const values = Float64Array.from(scale, (s, c) => s * (before?.[c] ?? 0) + (shift[c] ?? 0));
-  return roundOnce(`the bias of '${anchor.name}'`, weight.constant.dtype, [values.length], values, oneChannel);
+  const what = `the bias of '${anchor.name}'`;
+  return whyNotAdded(what, weight.constant.dtype, values) ?? roundOnce(what, weight.constant.dtype, [values.length], values, oneChannel);
 }
 
 function convolution(of: OpDef, channelsIn: (weight: Tensor, groups: number) => ChannelMap, samples: Contraction["samples"]): Contraction {

@@ -4,12 +4,12 @@ import { Add, BatchNormalization, Mul, Sigmoid } from "../ops/index.ts";
 import { constant, op, value } from "../rewrite/pattern.ts";
 import { defineRule, isRefusal, reassociates, refuse } from "../rewrite/rule.ts";
 import { affineOfBatchNorm } from "./affine.ts";
-import { oneChannel, roundOnce } from "./folded-tensor.ts";
+import { oneChannel, roundOnce, whyNotAdded } from "./folded-tensor.ts";
 
-const build = (attributes: Readonly<Record<string, number>>, variance = 1) => () => {
+const build = (attributes: Readonly<Record<string, number>>, variance = 1, mean = 1) => () => {
   const b = new GraphBuilder();
   const x = b.add(Sigmoid, [b.input("x", ["n", 3, 4, 4])]);
-  return b.build(b.add(BatchNormalization, [x, b.random([3]), b.random([3]), b.random([3]), b.numbers([variance, variance, variance])], attributes));
+  return b.build(b.add(BatchNormalization, [x, b.random([3]), b.random([3]), b.numbers([mean, -mean, 0]), b.numbers([variance, variance, variance])], attributes));
 };
 
 export const decomposeBatchNorm = defineRule({
@@ -29,12 +29,12 @@ export const decomposeBatchNorm = defineRule({
     const { dtype, shape } = m.x.type;
     const dims = [affine.scale.length, ...shape.slice(2).map(() => 1)];
     const scale = roundOnce(`the scale of '${m.norm.name}'`, dtype, dims, affine.scale, oneChannel);
-    const shift = roundOnce(`the shift of '${m.norm.name}'`, dtype, dims, affine.shift, oneChannel);
+    const shift = whyNotAdded(`the shift of '${m.norm.name}'`, dtype, affine.shift) ?? roundOnce(`the shift of '${m.norm.name}'`, dtype, dims, affine.shift, oneChannel);
     if (isRefusal(scale)) return scale;
     if (isRefusal(shift)) return shift;
     const product = edit.insert(Mul, [m.x, edit.constant(scale, `${m.norm.name}_scale`)]);
     return edit.insert(Add, [product, edit.constant(shift, `${m.norm.name}_shift`)]);
   },
   example: build({}),
-  refuses: { "batch-norm-training": build({ training_mode: 1 }), "not-finite": build({}, -1) },
+  refuses: { "batch-norm-training": build({ training_mode: 1 }), "not-finite": build({}, -1), "scale-range": build({}, 1, 1e35) },
 });

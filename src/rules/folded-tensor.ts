@@ -1,6 +1,8 @@
 /** Folded constants: computed in float64 and rounded once to the dtype they are stored in, if that keeps their value. */
 import type { DType } from "../core/dtype.ts";
-import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
+import { byteLength, fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
+import type { Node } from "../graph/graph.ts";
+import type { ConstantValue } from "../rewrite/pattern.ts";
 import { refuse } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
 
@@ -36,6 +38,29 @@ export function roundOnce(what: string, dtype: DType, dims: readonly number[], v
   const worst = lost.findIndex((l) => l > limit);
   if (worst < 0) return rounded;
   return refuse("precision-loss", `${what} would lose ${lost[worst]?.toExponential(1)} of channel ${worst} in ${dtype}, more than ${limit}`, "keep this model's weights in float32");
+}
+
+/** Beside a term of this size, a float32 product that overflows may still belong to a sum that does not. */
+const largestTerm = 1e30;
+
+/**
+ * Why a term may not be added to a product instead of being taken from its factor: a product that overflows, where the
+ * difference that was multiplied before did not, would turn a finite result into an infinite one.
+ */
+export function whyNotAdded(what: string, dtype: DType, values: Float64Array): Refusal | undefined {
+  const at = dtype === "float32" ? values.findIndex((v) => Math.abs(v) > largestTerm) : -1;
+  return at < 0 ? undefined : refuse("scale-range", `${what} would be ${values[at]?.toPrecision(4)} at element ${at}, and what it is added to might overflow`, `use parameters that keep it below ${largestTerm}`);
+}
+
+/** A weight of more bytes than these is not stored once more where other nodes read it as it is. */
+const largestCopy = 16 * 1024 * 1024;
+
+/** Why a weight stays as it is: `shared-weight` where others read it, and a changed copy beside it would be large. */
+export function whyNotCopied(weight: ConstantValue, reader: Node): Refusal | undefined {
+  const bytes = byteLength(weight.constant), others = weight.uses.filter((u) => u.node !== reader);
+  if (bytes <= largestCopy || (others.length === 0 && weight.resultOf.length === 0)) return undefined;
+  const by = others[0] ? `${others[0].node.op.type} '${others[0].node.name}'` : "the graph's outputs";
+  return refuse("shared-weight", `'${weight.name}' has ${bytes} bytes, more than ${largestCopy}, and is read by ${by} too`, `none: '${reader.name}' would need ${bytes} bytes more`);
 }
 
 /** Each element times its channel's factor. */

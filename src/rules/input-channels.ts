@@ -4,7 +4,7 @@ import type { Node } from "../graph/graph.ts";
 import type { ConstantValue } from "../rewrite/pattern.ts";
 import { isRefusal } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
-import { roundOnce } from "./folded-tensor.ts";
+import { roundOnce, whyNotCopied } from "./folded-tensor.ts";
 
 export interface ScaledWeight {
   readonly tensor: Tensor;
@@ -16,6 +16,8 @@ export interface ScaledWeight {
 
 /** Weights [M, C/groups, kernel…] of a Conv, times `scale` of each of its C input channels. */
 export function scaleInputs(weight: ConstantValue, conv: Node, scale: Float64Array): ScaledWeight | Refusal {
+  const kept = scale.every((f) => f === 1) ? undefined : whyNotCopied(weight, conv);
+  if (kept) return kept;
   const { dims, dtype } = weight.constant;
   const [count = 1, perGroup = 1] = dims, taps = sizeOf(dims.slice(2)), filters = count / Number(conv.attributes["group"]);
   const values = toNumbers(weight.constant);

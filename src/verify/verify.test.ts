@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { convBnRelu } from "../../test/support/article-models.ts";
-import { modelBytes, type ModelSpec } from "../../test/support/model-spec.ts";
+import { modelBytes, type ModelSpec, type NodeSpec } from "../../test/support/model-spec.ts";
 import { compileModel } from "../compiler/compile.ts";
-import { fromNumbers } from "../core/tensor.ts";
+import { fromNumbers, tensor } from "../core/tensor.ts";
 import { load, Tensor } from "../runtime/index.ts";
 import { generateTensor, inputKinds } from "./inputs.ts";
 import { differenceOf, isWithin } from "./metrics.ts";
@@ -47,6 +47,26 @@ describe("compileVerified", () => {
     const hurried = await compileVerified(modelBytes(twice), {}, 0);
     expect(hurried.verification.runs).toHaveLength(1);
     expect(hurried.verification.notRun).toHaveLength(11);
+  });
+  it("drops it in every variant of a model that is another graph for other sizes", async () => {
+    const i64 = (value: number) => tensor("int64", [1], BigInt64Array.of(BigInt(value)));
+    const branch = (node: NodeSpec, initializers = {}): ModelSpec => ({ opset: 13, inputs: {}, outputs: { r: undefined }, initializers, nodes: [node] });
+    const model = modelBytes({
+      ...twice, inputs: { q: { dtype: "float32", dims: ["a", "b"] } }, outputs: { y: undefined }, initializers: { zero: i64(0), one: i64(1) },
+      nodes: [
+        { type: "Shape", inputs: ["q"], outputs: ["shape"] }, { type: "Gather", inputs: ["shape", "zero"], outputs: ["size"] }, { type: "Equal", inputs: ["size", "one"], outputs: ["single"] },
+        {
+          type: "If", name: "choose", inputs: ["single"], outputs: ["x"],
+          attributes: { then_branch: branch({ type: "Squeeze", inputs: ["q", "axes"], outputs: ["r"] }, { axes: i64(0) }), else_branch: branch({ type: "Identity", inputs: ["q"], outputs: ["r"] }) },
+        },
+        ...twice.nodes,
+      ],
+    });
+    const options = { customRules: [wrongBeyondPi] };
+    expect(compileModel(model, options).report.sites.filter((s) => s.kind === "rule" && s.outcome === "fired").map((s) => [s.at, s.times]).sort()).toEqual([["log0", 2], ["log1", 2]]);
+    const { report, verification } = await compileVerified(model, options, 30);
+    expect(verification.dropped).toMatchObject([{ rule: "LogExp", at: "log0" }]);
+    expect(fired(report)).toEqual(["log1"]);
   });
   it("passes what is right", async () => {
     const { verification, report } = await compileVerified(modelBytes(convBnRelu("conv1d").spec), {}, 30);

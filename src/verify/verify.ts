@@ -93,7 +93,7 @@ async function findCulprit(source: ModelSource, options: CompileOptions, trials:
     if (known) return known;
     const compiled = compileModel(source, { ...options, fuel, ...(inputs === "special" ? { winograd: false } : {}) });
     const { worst } = await trials.run(compiled, tolerance, { only: trial });
-    const made = { differs: worst > tolerance, fired: compiled.report.sites.filter((s) => s.kind === "rule" && s.outcome === "fired").map((s) => ({ rule: s.name, at: s.at })) };
+    const made = { differs: worst > tolerance, fired: compiled.report.sites.filter((s) => s.kind === "rule" && s.outcome === "fired").flatMap((s) => Array.from({ length: s.times ?? 1 }, () => ({ rule: s.name, at: s.at }))) };
     tried.set(fuel, made);
     return made;
   };

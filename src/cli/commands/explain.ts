@@ -2,13 +2,15 @@
 import { readArtifact } from "../../artifact/artifact.ts";
 import { compile, type Report } from "../../api/index.ts";
 import { nodesOf, siteNames, storyOf } from "../../compiler/fates.ts";
-import { missedOf } from "../../compiler/missed.ts";
+import { missedOf, valueOf, type TimedStep } from "../../compiler/missed.ts";
 import { fail, nearestName } from "../../core/diagnostic.ts";
 import { compileOptionsOf } from "../compile-options.ts";
 import { parseDims } from "../dims.ts";
+import { feedOptions, feedsFor } from "../feeds.ts";
 import { explanation, missedLines, ruleLines, storyLines } from "../explanation.ts";
 import { readBytes, readModelFile } from "../files.ts";
-import { isArtifact } from "../open.ts";
+import { isArtifact, loadBeside } from "../open.ts";
+import { profile } from "../profile.ts";
 import { jsonOption, modelOptions, type Command, type CommandLine } from "./command.ts";
 
 export const explain: Command = {
@@ -17,11 +19,14 @@ export const explain: Command = {
     { flags: "node <name>", doc: "what became of this node, and every site it takes part in" },
     { flags: "rule <name>", doc: "every site of this rule or region kind" },
     { flags: "missed", doc: "refusals that have a remedy, by the bytes they cost" },
-    ...modelOptions, jsonOption,
+    { flags: "time", doc: "with --missed: run the model, and rank by time" },
+    ...feedOptions, ...modelOptions, jsonOption,
   ],
   async run(line, console) {
     if ([line.value("node") !== undefined, line.value("rule") !== undefined, line.has("missed")].filter(Boolean).length > 1) fail("OF1002", "--node, --rule and --missed ask different questions", { hint: "give one of them" });
-    const { answer, lines } = answerOf(await reportOf(line.operands[0] ?? "", line), line);
+    if (line.has("time") && !line.has("missed")) fail("OF1002", "--time ranks what --missed lists", { hint: "give both" });
+    const [path = ""] = line.operands;
+    const { answer, lines } = answerOf(await reportOf(path, line), line, line.has("time") ? await timedSteps(path, line) : undefined);
     if (line.has("json")) console.out(JSON.stringify(answer));
     else for (const text of lines()) console.out(text);
     return 0;
@@ -30,7 +35,7 @@ export const explain: Command = {
 
 interface Answer { readonly answer: unknown; readonly lines: () => readonly string[] }
 
-function answerOf(report: Report, line: CommandLine): Answer {
+function answerOf(report: Report, line: CommandLine, timed: readonly TimedStep[] | undefined): Answer {
   const node = line.value("node"), rule = line.value("rule");
   if (node !== undefined) {
     const story = storyOf(report, node) ?? unknown("node", node, nodesOf(report));
@@ -42,11 +47,22 @@ function answerOf(report: Report, line: CommandLine): Answer {
     return { answer: { rule, sites }, lines: () => ruleLines(rule, sites) };
   }
   if (line.has("missed")) {
-    const missed = missedOf(report, parseDims(line.values("dim")));
-    return { answer: { missed: missed.map(({ site, bytes }) => ({ ...site, bytes })) }, lines: () => missedLines(missed) };
+    const missed = missedOf(report, parseDims(line.values("dim")), timed);
+    return { answer: { missed: missed.map(({ site, ...cost }) => ({ ...site, ...cost })) }, lines: () => missedLines(missed) };
   }
   const { nodes, counts, sites, fates, traffic } = report;
   return { answer: { nodes, counts, sites, fates, traffic }, lines: () => explanation(report) };
+}
+
+/** What each kernel of the model takes. Fails with OF1002 for an artifact, whose steps cannot be timed apart. */
+async function timedSteps(path: string, line: CommandLine): Promise<readonly TimedStep[]> {
+  if (isArtifact(readBytes(path, "the file"))) fail("OF1002", "--time needs the model: the steps of an artifact cannot be timed apart", { hint: "give the model that it was compiled from" });
+  const sizes = parseDims(line.values("dim"));
+  const { artifact, report } = await compile(readModelFile(path), { ...compileOptionsOf(line), separateSteps: true });
+  const session = await loadBeside(artifact, path);
+  const steps = report.traffic.map((t) => ({ kind: t.region, nodes: t.nodes, bytes: valueOf(t.after.read, sizes) + valueOf(t.after.written, sizes) + valueOf(t.weights, sizes) }));
+  const times = await profile(session, feedsFor(session, line), steps);
+  return steps.map(({ nodes, bytes }, i) => ({ nodes, bytes, ms: times.get(i) ?? 0 }));
 }
 
 /** The report of an artifact, or of a model that is compiled for it. */

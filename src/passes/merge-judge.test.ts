@@ -1,0 +1,75 @@
+/** Loops over elements that stay apart say why, once a pair; what the remedy says makes them one. */
+import { describe, expect, test } from "vitest";
+import { GraphBuilder } from "../graph/build.ts";
+import type { Value } from "../graph/graph.ts";
+import * as op from "../ops/index.ts";
+import type { Site } from "../rewrite/site.ts";
+import { partition } from "./partition.ts";
+
+type Build = (b: GraphBuilder) => readonly Value[];
+function parts(build: Build, isEnabled = (): boolean => true): { readonly kernels: number; readonly refusals: readonly Site[] } {
+  const b = new GraphBuilder(), graph = b.build(...build(b));
+  const { regions, sites } = partition(graph, { fusion: true, isEnabled, opTypesOf: (n) => n.replace(/\d+$/, "") });
+  return { kernels: regions.filter((r) => r.execution === "kernel").length, refusals: sites.filter((s) => s.outcome === "refused") };
+}
+
+const firstRows = (b: GraphBuilder, x: Value): Value => b.add(op.Neg, [b.add(op.Slice, [x, b.int64(0), b.int64(2), b.int64(0)], {}, "slice")], {}, "neg");
+const rowSums = (b: GraphBuilder, x: Value): Value => b.add(op.Sub, [x, b.add(op.MatMul, [x, b.random([6, 1])], {}, "matmul")], {}, "sub");
+const manyResults = (count: number): Build => (b) => {
+  let v = b.add(op.Exp, [b.input("x", [8, 6])], {}, "exp");
+  const all = [v];
+  while (all.length < count) all.push((v = b.add(op.Tanh, [v], {}, `tanh${all.length}`)));
+  return all;
+};
+const chain = (length: number): Build => (b) => {
+  let v = b.input("x", [8, 6]);
+  for (let i = 0; i < length; i++) v = b.add(op.Tanh, [v], {}, `tanh${i}`);
+  return [v];
+};
+
+/** By code: a graph whose loops stay apart, and one that differs in the reason alone, with its count of kernels. */
+const apart: Readonly<Record<string, readonly [refused: Build, joined: Build, kernels?: number]>> = {
+  "loops-differ": [
+    (b) => { const y = b.add(op.Exp, [b.input("x", [8, 6])], {}, "exp"); return [firstRows(b, y), y]; },
+    (b) => [firstRows(b, b.add(op.Exp, [b.input("x", [8, 6])], {}, "exp"))],
+  ],
+  "work-repeated": [
+    (b) => [b.add(op.Add, [b.add(op.Exp, [b.input("x", [1, 6])], {}, "exp"), b.input("z", [500, 6])], {}, "add")],
+    (b) => [b.add(op.Add, [b.add(op.Exp, [b.input("x", [500, 6])], {}, "exp"), b.input("z", [500, 6])], {}, "add")],
+  ],
+  "residual-cycle": [
+    (b) => [rowSums(b, b.add(op.Exp, [b.input("x", [8, 6])], {}, "exp"))],
+    (b) => { const x = b.input("x", [8, 6]); return [b.add(op.Sub, [b.add(op.Exp, [x], {}, "exp"), b.add(op.MatMul, [x, b.random([6, 1])], {}, "matmul")], {}, "sub")]; },
+    2,
+  ],
+  "concatenation-between": [
+    (b) => { const y = b.add(op.Concat, [b.add(op.Abs, [b.input("x", [1, 6])], {}, "abs"), b.input("z", [1, 6])], { axis: 0 }, "concat"); return [b.add(op.Neg, [y], {}, "neg"), y]; },
+    (b) => { const y = b.add(op.Abs, [b.input("x", [2, 6])], {}, "abs"); return [b.add(op.Neg, [y], {}, "neg"), y]; },
+  ],
+  "interior-value-used": [manyResults(6), manyResults(4)],
+  "group-full": [chain(130), chain(128)],
+  "switched-off": [chain(2), chain(2)],
+};
+
+describe("loops over elements stay apart", () => {
+  test.each(Object.entries(apart))("%s", (code, [refused, joined, kernels = 1]) => {
+    const { refusals, kernels: more } = parts(refused, () => code !== "switched-off");
+    expect(refusals.filter((s) => s.name === "FusedElementwise").map((s) => s.code), JSON.stringify(refusals)).toEqual([code]);
+    expect(more).toBe(kernels + 1);
+    for (const s of refusals) expect([s.reason, s.remedy, s.nodes.length > 1]).toEqual([expect.stringMatching(/./), expect.stringMatching(/./), true]);
+    expect(parts(joined).kernels).toBe(kernels);
+  });
+  test("with one record a pair, however many readers a value has", () => {
+    const readers = (count: number): Build => (b) => { const x = b.input("x", [8, 6]); return Array.from({ length: count }, (_, i) => b.add(op.Tanh, [x], {}, `tanh${i}`)); };
+    expect(parts(readers(4))).toEqual({ kernels: 1, refusals: [] });
+    const { kernels, refusals } = parts(readers(41));
+    expect(kernels).toBe(11);
+    expect(refusals.length).toBe(10);
+    expect(new Set(refusals.map((s) => s.nodes.join())).size).toBe(10);
+  });
+  test("and a remedy is only given where it helps", () => {
+    const used = (b: GraphBuilder): readonly Value[] => { const y = b.add(op.Exp, [b.input("x", [1, 6])], {}, "exp"); return [b.add(op.Add, [y, b.input("z", [500, 6])], {}, "add"), y]; };
+    expect(parts(apart["loops-differ"]?.[0] ?? used).refusals[0]?.remedy).toBe("use 'exp_out' nowhere else");
+    expect(parts(used).refusals[0]).toMatchObject({ code: "loops-differ", remedy: expect.stringMatching(/^none/) as string });
+  });
+});
