@@ -1,7 +1,8 @@
 /**
  * What a refusal costs: the bytes that kernels hand to each other through memory because the site's nodes are not one.
  * A value that only they read is written and read; one that others read too is at least read again. Where one kernel
- * holds all nodes of the site, the refusal moves no bytes.
+ * holds all nodes of the site, the refusal moves no bytes; nor where a rule's nodes share the first kernel with others,
+ * which would hand over its result all the same.
  */
 import { dimFromJson, dimToJson, type DimJson } from "../core/dim-json.ts";
 import { dimAdd, dimProduct, evaluateDim, type Dim } from "../core/dim.ts";
@@ -21,13 +22,14 @@ export function withCosts(sites: readonly Site[], regions: readonly Region[]): S
   return sites.map((site) => {
     if (site.outcome !== "refused") return site;
     const around = new Set(site.nodes.flatMap((n) => [...(byOrigin.get(n) ?? [])]));
-    return { ...site, bytes: dimToJson(handedOver(around, regionOf)) };
+    const own = new Set(site.nodes), vanishes = (r: Region): boolean => site.kind === "region" || r.nodes.every((n) => n.origins.every((o) => own.has(o)));
+    return { ...site, bytes: dimToJson(handedOver(around, vanishes, regionOf)) };
   });
 }
 
-function handedOver(around: ReadonlySet<Region>, regionOf: ReadonlyMap<Node, Region>): Dim {
+function handedOver(around: ReadonlySet<Region>, vanishes: (r: Region) => boolean, regionOf: ReadonlyMap<Node, Region>): Dim {
   let total: Dim = 0;
-  for (const from of around) for (const value of from.outputs) {
+  for (const from of around) for (const value of vanishes(from) ? from.outputs : []) {
     const readers = readersOf(value, regionOf);
     const inside = [...readers].filter((r) => r !== from && r !== undefined && around.has(r)).length;
     if (inside === 0) continue;
@@ -72,7 +74,7 @@ export interface Missed {
 export interface TimedStep { readonly nodes: readonly string[]; readonly bytes: number; readonly ms: number }
 
 /** Refusals that have a remedy, dearest first: by time where there is one, else by bytes; of equals, in the order of the report. */
-export function missedOf(report: Report, sizes: Sizes, timed?: readonly TimedStep[]): Missed[] {
+export function missedOf(report: Pick<Report, "sites">, sizes: Sizes, timed?: readonly TimedStep[]): Missed[] {
   return report.sites.filter((s) => s.outcome === "refused" && !/^none\b/.test(s.remedy ?? "none"))
     .map((site) => { const bytes = valueOf(site.bytes ?? 0, sizes); return { site, bytes, ...(timed ? { ms: timeOf(site, bytes, timed) } : {}) }; })
     .sort((a, b) => (b.ms ?? 0) - (a.ms ?? 0) || b.bytes - a.bytes);

@@ -12,6 +12,7 @@ import { chooseLayouts } from "../schedule/layout.ts";
 import { legalize } from "../schedule/legalize.ts";
 import { scheduleLoops } from "../schedule/loops.ts";
 import { narrowWeights, type NarrowedWeight, type WeightForm } from "../schedule/narrow-weights.ts";
+import { integerNarrowing } from "../schedule/narrow-integers.ts";
 import { scheduleStructures } from "../schedule/structures.ts";
 import { kernelWork, type KernelWork } from "./kernel-work.ts";
 import { mapKernels, placeScratch } from "./kernels.ts";
@@ -52,7 +53,8 @@ export function build(graph: Graph, regions: readonly Region[], { reuse = true, 
   const { program: narrow, narrowed } = weights ? narrowWeights(lowered, weights.form, weights.keeps) : { program: lowered, narrowed: [] };
   const laidOut = placeScratch(chooseLayouts(narrow));
   onStage({ name: "laid-out", program: laidOut });
-  const looped = mapKernels(laidOut, (kernel) => (kernel.structure ? kernel : scheduleLoops(kernel, laidOut.placements)));
+  const narrowIntegers = integerNarrowing(laidOut);
+  const looped = mapKernels(laidOut, (kernel) => (kernel.structure ? kernel : scheduleLoops(narrowIntegers(kernel), laidOut.placements)));
   const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true, winograd }));
   const scheduled = mapKernels({ placements, ...structured }, (kernel) => (kernel.structure ? scheduleLoops(kernel, placements) : kernel));
   onStage({ name: "scheduled", program: scheduled });

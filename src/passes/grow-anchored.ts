@@ -42,9 +42,9 @@ function whyNot(group: Group, node: Node, groups: Groups, context: PartitionCont
   if (node.op.deterministic === false) return refuse("non-deterministic-between", `${node.op.type} '${node.name}' gives other results on every run`, "export the model for inference");
   if (own.role !== "free" || own.nodes.size !== 1) return refuse("other-operator", `${node.op.type} '${node.name}' needs a kernel of its own`, "none: nothing can be done in one kernel with it");
   if (!result || node.outputs.some((v) => !shapeEqual(v.type.shape, shape)))
-    return refuse("shape-grows", `'${result?.name ?? node.name}' is larger than what it is computed from`, "broadcast after the chain");
+    return refuse("shape-grows", `'${result?.name ?? node.name}' is larger than what it is computed from`, "none: it is computed in loops over its own elements");
   const interior = node.inputs.filter((v): v is Value => v !== undefined && groups.producer(v) === group);
-  if (interior.some((v) => !shapeEqual(v.type.shape, shape))) return refuse("shape-grows", `'${interior[0]?.name}' is broadcast`, "broadcast after the chain");
+  if (interior.some((v) => !shapeEqual(v.type.shape, shape))) return refuse("shape-grows", `'${interior[0]?.name}' is broadcast`, "none: it is computed in loops over its own elements");
   if (groups.pathBetween([group], [own])) return refuse("residual-cycle", `another input of '${node.name}' is computed from this result`, "none: it has to wait");
   if (group.nodes.size >= largestGroup) return refuse("group-full", `${largestGroup} nodes share the kernel already`, "none: the rest of the chain gets a kernel of its own");
   const stores = storesOf([...group.nodes, node]);

@@ -13,7 +13,7 @@ import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts"
 import { inferNode } from "../graph/infer-node.ts";
 import type { Attributes, OpDef } from "../graph/op.ts";
 import { contradicts, refineType } from "../graph/refine.ts";
-import { hasSideEffects, matchAt, originsOf, type Match } from "./match.ts";
+import { hasSideEffects, matchAt, originsOf, type Match, type NearMiss } from "./match.ts";
 import { depthOf, rootsOf } from "./pattern.ts";
 import { isRefusal, refuse, stages, type Editor, type InsertOptions, type Replacements, type Rule, type Stage, type Verdict } from "./rule.ts";
 import type { Refusal, Site } from "./site.ts";
@@ -103,7 +103,7 @@ class Driver {
       const found = matchAt(rule.match, root);
       const commonplace = found?.kind === "near-miss" && (rule.commonplace?.includes(found.refusal.code) || (rule.hallmarks && !found.nodes.some((n) => rule.hallmarks?.includes(n.op))));
       if (!found || commonplace) { this.#forget(root, rule); continue; }
-      if (found.kind === "near-miss") { this.#record(root, rule, found.nodes, found.refusal); continue; }
+      if (found.kind === "near-miss") { this.#record(root, rule, found.nodes, this.#besides(rule, found, root)); continue; }
       if (this.#rewrites >= (this.#options.fuel ?? Infinity)) return [];
       const beside = rule.beside?.(found.bindings, root) ?? [];
       if (rule.beside && beside.length === 0) { this.#forget(root, rule); continue; }
@@ -118,11 +118,25 @@ class Driver {
     return [];
   }
 
-  #refusal(rule: Rule, match: Match, site: RuleSite): Refusal | undefined {
+  /** Why a near miss is one. Where others use what matched, their giving it up must be enough: a guard that refuses comes first. */
+  #besides(rule: Rule, { refusal, bindings }: NearMiss, root: Node): Refusal {
+    if (!bindings) return refusal;
+    const guarded = this.#guards(rule, bindings, root);
+    if (guarded) return guarded;
+    return rule.numerics.kind === "approximates" && !this.#mayApproximate(rule) ? { ...refusal, remedy: `${refusal.remedy}, and allow the rule with --allow_approximate` } : refusal;
+  }
+
+  #guards(rule: Rule, bindings: Match["bindings"], root: Node): Refusal | undefined {
     for (const guard of rule.where ?? []) {
-      const verdict = guard(match.bindings, site.root);
+      const verdict = guard(bindings, root);
       if (verdict !== true) return verdict;
     }
+    return undefined;
+  }
+
+  #refusal(rule: Rule, match: Match, site: RuleSite): Refusal | undefined {
+    const guarded = this.#guards(rule, match.bindings, site.root);
+    if (guarded) return guarded;
     if (rule.numerics.kind === "approximates" && !this.#mayApproximate(rule))
       return refuse("approximate", rule.numerics.why, "allow it with --allow_approximate");
     const enabled = this.#options.isEnabled?.(rule, site) ?? true;

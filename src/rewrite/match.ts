@@ -21,6 +21,8 @@ export interface NearMiss {
   readonly kind: "near-miss";
   readonly refusal: Refusal;
   readonly nodes: readonly Node[];
+  /** Where everything matched, and only the group is not closed. */
+  readonly bindings?: Match["bindings"];
 }
 
 /**
@@ -50,7 +52,7 @@ class Attempt {
   readonly #shared = new Set<Node>();
   /** Matched nodes, in order of matching, each once. */
   readonly #nodes: Node[] = [];
-  #furthest: { readonly refusal: Refusal; readonly nodes: readonly Node[]; readonly complete: boolean } | undefined;
+  #furthest: { readonly refusal: Refusal; readonly nodes: readonly Node[]; readonly bindings?: Match["bindings"] } | undefined;
 
   constructor(pattern: OpTerm, root: Node) {
     this.#pattern = pattern;
@@ -62,7 +64,8 @@ class Attempt {
       return { kind: "match", bindings: Object.fromEntries(this.#bound), nodes: inDataFlowOrder(this.#root, this.#nodes) };
     const furthest = this.#furthest;
     if (!furthest || furthest.nodes.length < 2) return undefined;
-    return { kind: "near-miss", refusal: furthest.refusal, nodes: inDataFlowOrder(this.#root, furthest.nodes) };
+    const { refusal, bindings } = furthest;
+    return { kind: "near-miss", refusal, nodes: inDataFlowOrder(this.#root, furthest.nodes), ...(bindings ? { bindings } : {}) };
   }
 
   /** Matches `term` against a value and then everything that `rest` stands for; undoes its bindings when that fails. */
@@ -95,7 +98,7 @@ class Attempt {
     if (name === undefined) return rest();
     const before = this.#bound.get(name);
     if (before) return sameValue(before, value) ? rest()
-      : this.#fail("different-operand", `'${value.name}' stands where '${before.name}' is wanted`, `use '${before.name}' in both places`);
+      : this.#fail("different-operand", `'${value.name}' stands where '${before.name}' is wanted`, "none: with two operands it is another function");
     this.#bound.set(name, value);
     if (rest()) return true;
     this.#bound.delete(name);
@@ -108,7 +111,7 @@ class Attempt {
     const { node, index } = producer;
     if (index !== term.output) return this.#fail("other-output", `'${value.name}' is output ${index} of ${node.op.type} '${node.name}', wanted ${term.output}`, "use that output");
     const before = this.#nodeOf.get(term) ?? (term.as === undefined ? undefined : this.#bound.get(term.as));
-    if (before) return before === node ? rest() : this.#fail("different-operand", `'${node.name}' stands where '${before.name}' is wanted`, `use '${before.name}' in both places`);
+    if (before) return before === node ? rest() : this.#fail("different-operand", `'${node.name}' stands where '${before.name}' is wanted`, "none: with two operands it is another function");
     const known = this.#nodes.includes(node);
     if (!known) this.#nodes.push(node);
     const wasShared = this.#shared.has(node);
@@ -167,7 +170,7 @@ class Attempt {
     if (producer && term.ops.includes(producer.op))
       return this.#fail("outside-subgraph", `${producer.op.type} '${producer.name}' stands outside the subgraph that uses it`, "move both into the same graph");
     return this.#fail("other-operator", `'${value.name}' comes from ${producer ? `${producer.op.type} '${producer.name}'` : value.constant ? "a constant" : "a graph input"}, wanted ${wanted}`,
-      `${wanted} must stand there`);
+      `none: ${wanted} would have to stand there`);
   }
 
   /** The whole pattern matched: is the group closed? */
@@ -185,12 +188,12 @@ class Attempt {
   }
 
   #fail(code: string, reason: string, remedy: string, more: readonly Node[] = []): false {
-    if (!this.#furthest?.complete && this.#nodes.length + more.length > (this.#furthest?.nodes.length ?? 0))
-      this.#furthest = { refusal: refuse(code, reason, remedy), nodes: [...this.#nodes, ...more], complete: false };
+    if (!this.#furthest?.bindings && this.#nodes.length + more.length > (this.#furthest?.nodes.length ?? 0))
+      this.#furthest = { refusal: refuse(code, reason, remedy), nodes: [...this.#nodes, ...more] };
     return false;
   }
   #notClosed(refusal: Refusal): false {
-    if (!this.#furthest?.complete) this.#furthest = { refusal, nodes: [...this.#nodes], complete: true };
+    if (!this.#furthest?.bindings) this.#furthest = { refusal, nodes: [...this.#nodes], bindings: Object.fromEntries(this.#bound) };
     return false;
   }
 }
@@ -204,7 +207,7 @@ export function usedOutside(v: Value, node: Node, inside: ReadonlySet<Node>): Re
   if (v.resultOf.length) return refuse("graph-output", `${what}, is a graph output`, `remove '${v.name}' from the graph's outputs`);
   const others = v.uses.filter((u) => !inside.has(u.node)).map((u) => `${u.node.op.type} '${u.node.name}'`);
   if (others.length === 0) return undefined;
-  return refuse("interior-value-used", `${what}, is also used by ${[...new Set(others)].join(", ")} (${v.uses.length} uses)`, "give the other consumer a copy of the computation");
+  return refuse("interior-value-used", `${what}, is also used by ${[...new Set(others)].join(", ")} (${v.uses.length} uses)`, "remove the other use, where it is not needed");
 }
 
 /** Whether a node changes state besides its outputs. */

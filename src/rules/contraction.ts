@@ -129,7 +129,7 @@ export const intoMatMul: Contraction = {
     if (isRefusal(weight)) return weight;
     const { name } = m.anchor;
     if (affine.shift.every((t) => t === 0)) return edit.insert(MatMul, [m.x, weight()], {}, { name });
-    if (m.x.type.shape.length !== 2) return refuse("rank", `'${name}' has rank ${m.x.type.shape.length}; a bias folds into rank 2`, "the addition joins the kernel of the product instead");
+    if (m.x.type.shape.length !== 2) return refuse("rank", `'${name}' has rank ${m.x.type.shape.length}; a bias folds into rank 2`, "none: the addition joins the kernel of the product instead");
     const bias = foldBias(m, affine);
     return isRefusal(bias) ? bias : edit.insert(Gemm, [m.x, weight(), edit.constant(bias, `${name}_bias`)], {}, { name });
   },

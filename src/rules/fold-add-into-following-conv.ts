@@ -22,14 +22,16 @@ export const foldAddIntoFollowingConv = defineRule({
     constant("weight"), optionalInput(constant("bias")),
   ], { as: "conv" }),
   commonplace: ["other-operator"],
+  where: [({ conv, sum }) => {
+    const { pads, auto_pad: autoPad } = conv.attributes;
+    const isPadded = (Array.isArray(pads) && pads.some((p) => p !== 0)) || autoPad === "SAME_UPPER" || autoPad === "SAME_LOWER";
+    return !isPadded || refuse("padded-shift", `'${conv.name}' pads with zeros, which '${sum.name}' does not shift`, "none: along the border the shift would be missing");
+  }],
   numerics: reassociates(),
   rewrite({ x, shift, sum, weight, bias, conv }, edit) {
     const count = (weight.constant.dims[1] ?? 1) * Number(conv.attributes["group"]);
     const values = perChannel(shift, x.type.shape, { axis: 1, count });
     if (isRefusal(values)) return values;
-    const { pads, auto_pad: autoPad } = conv.attributes;
-    if ((Array.isArray(pads) && pads.some((p) => p !== 0)) || autoPad === "SAME_UPPER" || autoPad === "SAME_LOWER")
-      return refuse("padded-shift", `'${conv.name}' pads with zeros, which '${sum.name}' does not shift`, "pad before the shift");
     const plain = scaleInputs(weight, conv, new Float64Array(count).fill(1));
     if (isRefusal(plain)) return plain;
     const signed = sum.op === Sub ? values.map((v) => -v) : values;

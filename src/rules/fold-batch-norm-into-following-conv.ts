@@ -33,7 +33,7 @@ export const foldBatchNormIntoFollowingConv = defineRule({
     const padsZeros = (Array.isArray(pads) && pads.some((p) => p !== 0)) || autoPad === "SAME_UPPER" || autoPad === "SAME_LOWER";
     const shifted = affine.shift.findIndex((t) => t !== 0);
     if (padsZeros && shifted >= 0)
-      return refuse("padded-shift", `'${name}' pads with zeros, but channel ${shifted} is shifted by ${affine.shift[shifted]?.toPrecision(4)} before it`, "pad before the normalisation");
+      return refuse("padded-shift", `'${name}' pads with zeros, but channel ${shifted} is shifted by ${affine.shift[shifted]?.toPrecision(4)} before it`, "none: along the border the shift would be missing");
     const weight = scaleInputs(m.weight, m.conv, affine.scale);
     if (isRefusal(weight)) return weight;
     const bias = roundOnce(`the bias of '${name}'`, m.weight.constant.dtype, [weight.count], weight.sums(affine.shift, m.bias && toNumbers(m.bias.constant)), oneChannel);

@@ -39,7 +39,7 @@ export const mergeClips = defineRule({
     op(Relu, [op(Clip, [value("x"), optionalInput(constant("low1")), optionalInput(constant("high1"))])]),
   ),
   where: [
-    ({ x }) => isFloat(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "only floats are merged"),
+    ({ x }) => isFloat(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "none: only floats are merged"),
     ({ low1, low2, high1, high2 }) => {
       const bad = [low1, low2, high1, high2].find((c) => c && Number.isNaN(numberIn(c)));
       return bad ? refuse("not-finite", `the bound '${bad.name}' is NaN`, "use a number") : true;

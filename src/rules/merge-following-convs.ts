@@ -4,7 +4,7 @@ import { GraphBuilder } from "../graph/build.ts";
 import type { Node } from "../graph/graph.ts";
 import { Conv, Relu } from "../ops/index.ts";
 import { constant, op, optionalInput, value, type ConstantValue } from "../rewrite/pattern.ts";
-import { approximates, defineRule, isRefusal, refuse } from "../rewrite/rule.ts";
+import { approximates, defineRule, isRefusal, refuse, type Verdict } from "../rewrite/rule.ts";
 import { oneChannel, roundOnce } from "./folded-tensor.ts";
 
 const isPointwise = (weight: ConstantValue): boolean => sizeOf(weight.constant.dims.slice(2)) === 1;
@@ -26,18 +26,23 @@ export const mergeFollowingConvs = defineRule({
   match: op(Conv, [op(Conv, [value("x"), constant("weight"), optionalInput(constant("bias"))], { as: "before" }), constant("nextWeight"), optionalInput(constant("nextBias"))], { as: "after" }),
   commonplace: ["other-operator"],
   numerics: approximates(1e-5, "an infinite input may give NaN in the first of the two where one convolution gives an infinity"),
-  rewrite(m, edit) {
+  where: [(m): Verdict => {
     const { before, after, weight, nextWeight } = m;
-    if (before.attributes["group"] !== 1 || after.attributes["group"] !== 1) return refuse("grouped", `'${before.name}' has ${before.attributes["group"]} groups, '${after.name}' ${after.attributes["group"]}`, "only convolutions of one group are multiplied");
+    if (before.attributes["group"] !== 1 || after.attributes["group"] !== 1) return refuse("grouped", `'${before.name}' has ${before.attributes["group"]} groups, '${after.name}' ${after.attributes["group"]}`, "none: only convolutions of one group are multiplied");
     const spatial = isPointwise(weight) ? after : before, pointwise = spatial === after ? before : after;
-    if (!isPointwise(weight) && !isPointwise(nextWeight)) return refuse("no-pointwise", `neither '${before.name}' nor '${after.name}' has a kernel of one element`, "one of the two must be 1x1");
-    if (pads(pointwise) || (spatial === after && steps(before) !== 1)) return refuse("padded-pointwise", `'${pointwise.name}' pads, or leaves elements out before '${after.name}'`, "let the other convolution pad and step");
+    if (!isPointwise(weight) && !isPointwise(nextWeight)) return refuse("no-pointwise", `neither '${before.name}' nor '${after.name}' has a kernel of one element`, "none: one of the two must be 1x1");
+    if (pads(pointwise) || (spatial === after && steps(before) !== 1)) return refuse("padded-pointwise", `'${pointwise.name}' pads, or leaves elements out before '${after.name}'`, "none: the other convolution would have to pad and step");
     const sums = m.bias && toNumbers(m.bias.constant), shifted = sums ? Array.from(sums).findIndex((b) => b !== 0) : -1;
-    if (shifted >= 0 && pads(after)) return refuse("padded-shift", `'${after.name}' pads with zeros, but channel ${shifted} of '${before.name}' has a bias of ${sums?.[shifted]?.toPrecision(4)}`, "leave out that bias");
-    const [inner = 1, inputs = 1] = weight.constant.dims, [count = 1] = nextWeight.constant.dims, kernel = spatial === before ? weight.constant.dims.slice(2) : nextWeight.constant.dims.slice(2), taps = sizeOf(kernel);
+    if (shifted >= 0 && pads(after)) return refuse("padded-shift", `'${after.name}' pads with zeros, but channel ${shifted} of '${before.name}' has a bias of ${sums?.[shifted]?.toPrecision(4)}`, "none: along the border the bias would be missing");
+    const [inner = 1, inputs = 1] = weight.constant.dims, [count = 1] = nextWeight.constant.dims, taps = sizeOf((spatial === before ? weight : nextWeight).constant.dims.slice(2));
     const apart = spatial === before ? inner * inputs * taps * (spatial === before ? steps(after) : 1) + count * inner : inner * inputs * steps(after) + count * inner * taps;
     const together = count * inputs * taps;
-    if (together > apart) return refuse("dearer", `one convolution would take ${together} products an output element, the two take ${apart}`, "they are cheaper apart");
+    if (together > apart) return refuse("dearer", `one convolution would take ${together} products an output element, the two take ${apart}`, "none: they are cheaper apart");
+    return true;
+  }],
+  rewrite(m, edit) {
+    const { before, after, weight, nextWeight } = m, spatial = isPointwise(weight) ? after : before, sums = m.bias && toNumbers(m.bias.constant);
+    const [inner = 1, inputs = 1] = weight.constant.dims, [count = 1] = nextWeight.constant.dims, kernel = (spatial === before ? weight : nextWeight).constant.dims.slice(2), taps = sizeOf(kernel);
     const a = toNumbers(weight.constant), b = toNumbers(nextWeight.constant), product = new Float64Array(count * inputs * taps);
     for (let o = 0; o < count; o++) for (let k = 0; k < inner; k++) for (let c = 0; c < inputs; c++) for (let t = 0; t < taps; t++) {
       const at = (o * inputs + c) * taps + t;

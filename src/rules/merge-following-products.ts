@@ -22,7 +22,7 @@ export const mergeFollowingProducts = defineRule({
   rewrite({ x, weight, nextWeight, after }, edit) {
     const [rows = 1, inner = 1] = weight.constant.dims, [, columns = 1] = nextWeight.constant.dims;
     const apart = rows * inner + inner * columns, together = rows * columns;
-    if (together > apart) return refuse("dearer", `one matrix would take ${together} products a row, the two take ${apart}`, "they are cheaper apart");
+    if (together > apart) return refuse("dearer", `one matrix would take ${together} products a row, the two take ${apart}`, "none: they are cheaper apart");
     if (x.type.shape.length < 2) return refuse("rank", `'${x.name}' is a vector`, "give it two axes");
     const a = toNumbers(weight.constant), b = toNumbers(nextWeight.constant), product = new Float64Array(rows * columns);
     for (let i = 0; i < rows; i++) for (let k = 0; k < inner; k++) for (let j = 0; j < columns; j++)

@@ -24,8 +24,8 @@ function sizesOf(concat: Node): { readonly axis: number; readonly sizes: readonl
   const axis = axisOf(concat, concat.outputs[0]?.type.shape.length ?? 1);
   return { axis, sizes: concat.inputs.map((v) => v?.type.shape[axis] ?? 0) };
 }
-const across = (node: Node): Refusal => refuse("crosses-operands", `'${node.name}' takes elements of several operands, or it is not known of which`, "take apart what was joined where it was joined");
-const otherAxis = (node: Node, axis: number): Refusal => refuse("axes", `'${node.name}' does not take its part along axis ${axis}, where the operands are joined`, "take it along that axis alone");
+const across = (node: Node): Refusal => refuse("crosses-operands", `'${node.name}' takes elements of several operands, or it is not known of which`, "none: they would have to be joined again");
+const otherAxis = (node: Node, axis: number): Refusal => refuse("axes", `'${node.name}' does not take its part along axis ${axis}, where the operands are joined`, "none: each operand would have to be cut by itself");
 
 /** The operands of which the parts are all. */
 function partsOf(split: Node, concat: Node): Replacements | Refusal {

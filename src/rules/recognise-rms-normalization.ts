@@ -25,7 +25,7 @@ export const recogniseRmsNormalization = defineRule({
   stage: "recognise",
   match: anyOf(commuted(Mul, [normal, value("gamma")]), normal) as Pattern<Match>,
   hallmarks: [ReduceMean],
-  where: [({ x }) => storesFloat32.has(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "only float32 and narrower floats are recognised")],
+  where: [({ x }) => storesFloat32.has(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "none: only float32 and narrower floats are recognised")],
   numerics: reassociates(2e-5),
   rewrite(m, edit) {
     const axis = normalisedFrom(m.x, m.square);

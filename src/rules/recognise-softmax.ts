@@ -47,7 +47,7 @@ export const recogniseSoftmax = defineRule({
   ) as Pattern<Match>,
   hallmarks: [ReduceSum],
   where: [
-    ({ x }) => storesFloat32.has(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "only float32 and narrower floats are recognised"),
+    ({ x }) => storesFloat32.has(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "none: only float32 and narrower floats are recognised"),
     oneAxis,
   ],
   numerics: reassociates(1e-5),

@@ -190,14 +190,14 @@ function readInPlace(value: Value, layout: Layout, first: boolean): Refusal | un
   for (const { node } of value.uses) {
     const { fusionKind } = node.op;
     if (first && (fusionKind === "elementwise" || fusionKind === "broadcast"))
-      return refuse("own-epilogue", `${node.op.type} '${node.name}' follows '${value.name}' alone and is computed with it`, "use the same activation behind each of the products");
+      return refuse("own-epilogue", `${node.op.type} '${node.name}' follows '${value.name}' alone and is computed with it`, "none: each is computed with what follows it");
     if (fusionKind !== "injective") continue;
     if (concatenationOf(node)) return refuse("placed-in-concat", `'${value.name}' is written where ${node.op.type} '${node.name}' wants it`, "none is needed: nothing is copied now");
     for (const [i, output] of node.outputs.entries()) {
       const view = viewOf(node, i);
       if (!view || view.source !== value) continue;
       const inner = viewLayout(view, output.type.shape, layout);
-      if (!inner) return refuse("not-a-view", `${node.op.type} '${node.name}' could not look at '${value.name}' among the other columns`, "reshape the columns of each product by themselves");
+      if (!inner) return refuse("not-a-view", `${node.op.type} '${node.name}' could not look at '${value.name}' among the other columns`, "none: its columns would have to be copied");
       const refusal = readInPlace(output, inner, false);
       if (refusal) return refusal;
     }

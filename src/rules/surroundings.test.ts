@@ -8,7 +8,8 @@ import { randomFrom } from "../../test/support/random.ts";
 import { difference, feedsFor, type Feeds, type Kind } from "../../test/support/rule-check.ts";
 import { surroundings } from "../../test/support/surroundings.ts";
 import { DiagnosticError } from "../core/diagnostic.ts";
-import { fromNumbers, type Tensor } from "../core/tensor.ts";
+import { isFloat } from "../core/dtype.ts";
+import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Graph } from "../graph/graph.ts";
 import { verifyGraph } from "../graph/verify.ts";
@@ -24,11 +25,12 @@ import { rules } from "./index.ts";
 
 type Make = () => Graph | undefined;
 
+const changed = (t: Tensor, f: (x: number) => number): Tensor => fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), f));
 /** Inputs of a kind, all of them, and once more with conditions turned and what may be replaced replaced. */
 function feedings(graph: Graph, kind: Kind, size: number): readonly Feeds[] {
   const feeds = feedsFor(graph, kind, size);
-  const turned = Object.fromEntries(Object.entries(feeds).map(([name, t]) => [name, name.startsWith("surrounding_condition") ? { ...t, data: t.data.map((x) => 1 - Number(x)) } as Tensor : t]));
-  const defaults = graph.inputs.flatMap((v) => (v.default ? [[v.name, { ...v.default, data: v.default.data.map((x: number | bigint) => (typeof x === "bigint" ? x : x / 2)) } as Tensor] as const] : []));
+  const turned = Object.fromEntries(Object.entries(feeds).map(([name, t]) => [name, name.startsWith("surrounding_condition") ? changed(t, (x) => 1 - x) : t]));
+  const defaults = graph.inputs.flatMap((v) => (v.default ? [[v.name, changed(v.default, (x) => (isFloat(v.type.dtype) ? x / 2 : x))] as const] : []));
   return [feeds, { ...turned, ...Object.fromEntries(defaults) }];
 }
 

@@ -6,17 +6,18 @@
  * comparing, dividing, converting to float. What is stored as int64 is widened last.
  */
 import type { Tensor } from "../core/tensor.ts";
-import { binary, cast, constant, i32, local, select, unary, type BinaryOp, type Buffer, type Expr } from "../kernel/expr.ts";
+import { binary, cast, constant, i32, select, unary, type BinaryOp, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Program, Step } from "../kernel/program.ts";
+import { allSteps } from "../kernel/segments.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { bodiesOf, expressionsOf, mapChildren, mapStmtExprs, visitExpr, visitStmt } from "../kernel/traverse.ts";
 import { fits32, rangeOf, union, type KnownRanges, type Range } from "./integer-ranges.ts";
 
-/** The program with its kernels narrowed; those with a structure stay, since their loops are rebuilt from it. */
-export function narrowIntegers(program: Program, mapKernels: (program: Program, change: (kernel: Kernel) => Kernel) => Program): Program {
+/** Narrows kernels of a program; those with a structure stay, since their loops are rebuilt from it. */
+export function integerNarrowing(program: Program): (kernel: Kernel) => Kernel {
   const ranges = bufferRanges(program);
-  return mapKernels(program, (kernel) => (kernel.structure || !computesWide(kernel.body) ? kernel : narrowKernel(kernel, (b) => ranges.get(b))));
+  return (kernel) => (kernel.structure || !computesWide(kernel.body) ? kernel : narrowKernel(kernel, (b) => ranges.get(b)));
 }
 
 /** One kernel; `ranges` says what is known of buffers. */
@@ -49,6 +50,7 @@ class Narrowing {
   readonly #ranges = new Map<Expr, Range | undefined>();
   readonly #done = new Map<Expr, Expr>();
   readonly #low = new Map<Expr, Expr>();
+  readonly #weights = new Map<Expr, Weight>();
   constructor(known: KnownRanges) { this.#known = known; }
 
   /** The same value, of the same type. */
@@ -59,12 +61,28 @@ class Narrowing {
   }
 
   #rebuilt(e: Expr): Expr {
-    if (e.kind === "cast" && isWide(e.a) && pays(e.a) && (e.type.scalar === "i32" || ((e.type.scalar === "f32" || e.type.scalar === "f64") && this.#fits(e.a)))) return cast(this.#narrow(e.a), e.type.scalar);
-    if (e.kind === "binary" && comparisons.has(e.op) && isWide(e.a) && this.#fits(e.a) && this.#fits(e.b) && (pays(e.a) || pays(e.b))) return binary(e.op, this.#narrow(e.a), this.#narrow(e.b));
-    if (isWide(e) && operations(e) > 0 && pays(e) && this.#fits(e)) return cast(this.#narrow(e), "i64");
+    if (e.kind === "cast" && isWide(e.a) && this.#pays(e.a) && (e.type.scalar === "i32" || ((e.type.scalar === "f32" || e.type.scalar === "f64") && this.#fits(e.a)))) return cast(this.#narrow(e.a), e.type.scalar);
+    if (e.kind === "binary" && comparisons.has(e.op) && isWide(e.a) && this.#fits(e.a) && this.#fits(e.b) && this.#pays(e.a, e.b)) return binary(e.op, this.#narrow(e.a), this.#narrow(e.b));
+    if (isWide(e) && this.#weight(e).operations > 0 && this.#pays(e) && this.#fits(e)) return cast(this.#narrow(e), "i64");
     return mapChildren(e, (c) => this.expression(c));
   }
 
+  #weight(e: Expr): Weight {
+    let weight = this.#weights.get(e);
+    if (!weight) {
+      const operands = wideOperands(e).map((x) => this.#weight(x));
+      weight = operands.length > 0
+        ? operands.reduce((sum, w) => ({ operations: sum.operations + w.operations, cuts: sum.cuts + w.cuts }), { operations: 1, cuts: 0 })
+        : { operations: 0, cuts: e.kind === "const" || (e.kind === "cast" && is32(e.a)) ? 0 : 1 };
+      this.#weights.set(e, weight);
+    }
+    return weight;
+  }
+  /** Whether no more values have to be cut than operations become narrower. */
+  #pays(...all: readonly Expr[]): boolean {
+    const weights = all.map((e) => this.#weight(e));
+    return weights.reduce((n, w) => n + w.cuts, 0) <= weights.reduce((n, w) => n + w.operations, 0);
+  }
   #fits(e: Expr): boolean { return fits32(rangeOf(e, this.#known, this.#ranges)); }
 
   /** The low 32 bits of a 64-bit expression, as an i32: its value where that fits. */
@@ -96,37 +114,44 @@ const isWide = (e: Expr): boolean => e.type.scalar === "i64";
 const is32 = (e: Expr): boolean => e.type.scalar === "i32" || e.type.scalar === "u32" || e.type.scalar === "bool";
 const isExtreme = (op: BinaryOp): boolean => op === "min" || op === "max" || op === "pmin" || op === "pmax";
 
-/** 64-bit operations below an expression that narrowing reaches. */
-const operations = (e: Expr): number => (isWide(e) && (e.kind === "binary" || e.kind === "unary" || e.kind === "select") ? 1 + wideOperands(e).reduce((n, x) => n + operations(x), 0) : 0);
-const wideOperands = (e: Expr): readonly Expr[] => (e.kind === "binary" ? [e.a, e.b] : e.kind === "unary" ? [e.a] : e.kind === "select" ? [e.a, e.b] : []).filter(isWide);
-/** 64-bit values that would have to be cut. */
-const cuts = (e: Expr): number => (operations(e) > 0 ? wideOperands(e).reduce((n, x) => n + cuts(x), 0) : e.kind === "const" || (e.kind === "cast" && is32(e.a)) ? 0 : 1);
-/** Whether no more values have to be cut than operations become narrower. */
-const pays = (e: Expr): boolean => cuts(e) <= Math.max(operations(e), e.kind === "cast" || e.kind === "const" ? 0 : -1);
+/** What narrowing an expression changes: operations that become 32-bit, and 64-bit values that have to be cut for it. */
+interface Weight { readonly operations: number; readonly cuts: number }
+const wideOperands = (e: Expr): readonly Expr[] => (e.kind === "binary" || e.kind === "select" ? [e.a, e.b] : e.kind === "unary" ? [e.a] : []).filter(isWide);
 
-/** What is known of the elements of buffers: constants, and what kernels store. */
+/**
+ * What is known of the elements of buffers: constants, and what kernels store. Nothing is of those that other steps
+ * write, or that an iteration of a loop writes again.
+ */
 function bufferRanges(program: Program): ReadonlyMap<Buffer, Range | undefined> {
   const out = new Map<Buffer, Range | undefined>();
-  for (const { buffer, source } of program.weights) if (!("input" in source)) out.set(buffer, tensorRange(source));
-  const written = new Map<Buffer, Range | undefined>();
-  const unknown = (b: Buffer | undefined): void => { if (b) { written.set(b, undefined); out.delete(b); } };
-  const store = (b: Buffer, r: Range | undefined): void => { written.set(b, written.has(b) ? union(written.get(b), r) : r); out.set(b, written.get(b)); };
-  const walk = (steps: readonly Step[]): void => {
-    for (const s of steps) switch (s.kind) {
-      case "call": for (const [b, r] of storedRanges(s.kernel, (x) => out.get(x))) store(b, r); break;
-      case "host": s.outputs.forEach(unknown); break;
-      case "move": for (const m of s.moves) unknown(m.to); break;
-      case "if": walk(s.then); walk(s.else); break;
+  // A weight may be padded with zeros.
+  for (const { buffer, source } of program.weights) if (!("input" in source)) out.set(buffer, union(tensorRange(source), { low: 0, high: 0 }));
+  const unknown = writtenOtherwise(program.steps);
+  for (const s of allSteps(program.steps)) {
+    if (s.kind !== "call") continue;
+    for (const [b, r] of storedRanges(s.kernel, (x) => out.get(x))) out.set(b, unknown.has(b) ? undefined : out.has(b) ? union(out.get(b), r) : r);
+  }
+  return out;
+}
+
+/** Buffers that steps other than kernels write, and those with several writers of which one is in a loop. */
+function writtenOtherwise(steps: readonly Step[]): ReadonlySet<Buffer> {
+  const out = new Set<Buffer>(), writers = new Map<Buffer, number>();
+  const walk = (list: readonly Step[], inLoop: boolean): void => {
+    for (const s of list) switch (s.kind) {
+      case "call": for (const b of s.kernel.outputs) writers.set(b, (writers.get(b) ?? 0) + (inLoop ? 1.5 : 1)); break;
+      case "host": for (const b of s.outputs) if (b) out.add(b); break;
+      case "move": for (const m of s.moves) out.add(m.to); break;
+      case "if": walk(s.then, inLoop); walk(s.else, inLoop); break;
       case "loop":
-        for (const c of s.carry) { unknown(c.input); unknown(c.result); }
-        for (const k of s.stack) unknown(k.to);
-        unknown(s.iteration);
-        walk(s.body);
+        for (const b of [...s.carry.flatMap((c) => [c.input, c.result]), ...s.stack.map((k) => k.to), s.iteration]) if (b) out.add(b);
+        walk(s.body, true);
         break;
-      default:
+      case "check": break;
     }
   };
-  walk(program.steps);
+  walk(steps, false);
+  for (const [b, n] of writers) if (n > 2) out.add(b);
   return out;
 }
 
