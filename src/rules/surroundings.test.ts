@@ -67,9 +67,9 @@ const kindsOf = (rule: Rule): readonly Kind[] => (rule.numerics.kind === "approx
 /** Every place of a surrounding in one example. */
 function places(rule: Rule, example: () => Graph, name: string, thorough = true): string[] {
   const found: string[] = [];
-  const surrounding = surroundings[name];
-  for (let at = 0; surrounding?.(example(), at); at++) {
-    const problem = wrong(() => surrounding(example(), at), apply(rule), rule.numerics, thorough ? kindsOf(rule) : ["normal"], thorough ? [0, 3] : [3]);
+  const make = (at: number): Graph | undefined => surroundings[name]?.(example(), at);
+  for (let at = 0; make(at); at++) {
+    const problem = wrong(() => make(at), apply(rule), rule.numerics, thorough ? kindsOf(rule) : ["normal"], thorough ? [0, 3] : [3]);
     if (problem) found.push(`place ${at}: ${problem}`);
   }
   return found;
