@@ -32,14 +32,14 @@ export async function attempt(mutant: Mutant): Promise<Verdict> {
     let artifact = mutant.bytes;
     if (mutant.kind === "model") {
       const source = { model: mutant.bytes, externalData: (location: string) => (location === externalFile.location ? externalFile.bytes : undefined) };
-      if (random() < 0.15) { stage = "optimise"; optimise(source); }
+      if (random() < 0.15) { stage = "optimise"; optimise(source); return { outcome: "ran", stage, said: "" }; }
       stage = "compile";
       ({ artifact } = await compile(source, optionsOf(random)));
     }
     stage = "load";
     const session = await load(artifact, { externalData: () => undefined });
     stage = "run";
-    for (let n = random.pick([1, 2]); n > 0; n--) await session.run(feedsOf(session, random), { timeLimit: patience });
+    for (let n = mutant.bytes.length > 1e6 ? 1 : random.pick([1, 2]); n > 0; n--) await session.run(feedsOf(session, random), { timeLimit: patience });
     session.dispose();
     return { outcome: "ran", stage, said: "" };
   } catch (e) {

@@ -29,7 +29,7 @@ export class Corpus {
     if (!own) {
       const cases = nodeCaseNames(), real = this.#realModels();
       if (cases.length) sources.push({ weight: 38, draw: (r) => { const name = r.pick(cases); return { name, bytes: this.#cached(name, () => loadNodeCase(name).bytes) }; } });
-      if (real.length) sources.push({ weight: 7, draw: (r) => drawBySize(real, r) });
+      if (real.length) sources.push({ weight: 2, draw: (r) => drawBySize(real, r) });
     }
     this.#sources = sources;
   }

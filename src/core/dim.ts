@@ -22,6 +22,9 @@ export type DimAtom =
 /** Values for symbols. */
 export type DimBinding = (symbol: string) => number;
 
+/** Axes that a tensor may have: as many as numpy's. */
+export const mostAxes = 64;
+
 export const isSymbolic = (d: Dim): d is SymbolicDim => typeof d !== "number";
 export const isStatic = (dims: readonly Dim[]): dims is readonly number[] => dims.every((d) => typeof d === "number");
 

@@ -15,7 +15,7 @@ const tensorIn = (inputs: readonly (Datum | undefined)[], i: number): Tensor => 
 /** A position counted from the front; `end` is the first that is none. */
 function position(given: Datum | undefined, count: number, end: number, missing: number): number {
   if (given === undefined) return missing;
-  const p = at(integersOf(asTensor(given, "a position")), 0), front = p < 0 ? p + count : p;
+  const [p = NaN] = integersOf(asTensor(given, "a position")), front = p < 0 ? p + count : p;
   if (!(front >= 0 && front < end)) fail("OF7014", `position ${p} lies outside a sequence of ${count}`, { hint: "check the values that are fed" });
   return front;
 }
@@ -63,7 +63,7 @@ function partSizes(size: number, split: Tensor | undefined): readonly number[] {
     if (given.some((n) => n < 0) || given.reduce((a, b) => a + b, 0) !== size) fail("OF7014", `parts [${given.join(", ")}] do not add up to ${size}`, { hint: "check the values that are fed" });
     return given;
   }
-  const each = at(given, 0);
+  const [each = 0] = given;
   if (!(each > 0)) fail("OF7014", `parts of size ${each} make no sense`, { hint: "check the values that are fed" });
   return Array.from({ length: Math.ceil(size / each) }, (_, i) => Math.min(each, size - i * each));
 }

@@ -4,7 +4,7 @@
  */
 import { formatContainer } from "../core/container.ts";
 import { fail, type Place } from "../core/diagnostic.ts";
-import { formatDim, type Dim } from "../core/dim.ts";
+import { formatDim, mostAxes, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "./graph.ts";
 import { isTypeAttribute, named, type Agreement, type AttributeSpec, type Attributes, type AttributeValue, type OpDef, type TypeInfo } from "./op.ts";
@@ -21,7 +21,7 @@ export interface InferNodeOptions {
 /**
  * Output types of `op` on these inputs: `outputCount` of them (or more, where the operator always says more).
  * Fails with OF3001 (missing input), OF3002 (too many inputs), OF3003 (missing attribute), OF3004 (attribute of the
- * wrong kind), OF3016 (a size that makes no sense), OF3019 (more outputs than the operator has), OF3017 (a sequence, optional or map where a tensor is wanted), or with what the operator itself reports.
+ * wrong kind), OF3013 (an element type that the operator does not take), OF3016 (a size that makes no sense), OF3019 (more outputs than the operator has), OF3017 (a sequence, optional or map where a tensor is wanted), or with what the operator itself reports.
  */
 export function inferNode(op: OpDef, inputs: readonly (Value | undefined)[], attributes: Attributes, outputCount: number, options: InferNodeOptions): readonly TypeInfo[] {
   return inferTypes(op, inputs.map((v) => v && typeWithConstant(v)), attributes, outputCount, options);
@@ -33,6 +33,7 @@ export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[],
   checkInputs(op, inputs, place);
   if (!op.containers) for (const type of inputs) if (type?.container) fail("OF3017", `${op.type} takes tensors, not a ${formatContainer(type.container)}`, { place });
   for (const type of inputs) if (type?.rank !== undefined) fail("OF3104", `${op.type} reads a value whose rank hangs on sizes`, { place, hint: "give the shapes of the model's inputs when compiling" });
+  checkTypes(op, inputs, place);
   const complete = completeAttributes(op, attributes, place);
   const types = op.infer(named(op, inputs), complete as Parameters<OpDef["infer"]>[1], {
     fresh,
@@ -42,6 +43,7 @@ export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[],
   });
   if (types.length < outputCount) fail("OF3019", `${op.type} has ${types.length} outputs here, ${outputCount} are used`, { place, hint: "check the node's outputs, and those of its subgraphs" });
   for (const { shape } of types) {
+    if (shape.length > mostAxes) fail("OF3020", `${op.type}: its result would have ${shape.length} axes`, { place, hint: `tensors have at most ${mostAxes}` });
     const wrong = shape.find((d) => typeof d === "number" && !(d >= 0 && Number.isSafeInteger(d)));
     if (wrong !== undefined) fail("OF3016", `${op.type}: its result would have the size ${formatDim(wrong)}`, { place, hint: "check the shapes and values that say its size" });
   }
@@ -60,6 +62,19 @@ function checkInputs(op: OpDef, inputs: readonly (unknown | undefined)[], place:
   schema.forEach(([name, kind], i) => {
     if (kind === "required" && inputs[i] === undefined) fail("OF3001", `${op.type} needs its input '${name}'`, { place });
   });
+}
+
+/** Element types that the operator fixes whatever its attributes say. */
+function checkTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[], place: Place): void {
+  const names = Object.keys(op.inputs), typeOf = (name: string): TypeInfo | undefined => inputs[names.indexOf(name)];
+  for (const name of op.integers ?? []) {
+    const type = typeOf(name);
+    if (type && type.dtype !== "int64" && type.dtype !== "int32") fail("OF3013", `${op.type}: input '${name}' is ${type.dtype}, must be int64 or int32`, { place });
+  }
+  for (const group of op.oneType ?? []) {
+    const [first, ...rest] = group.map(typeOf).filter((t) => t !== undefined), other = rest.find((t) => t.dtype !== first?.dtype);
+    if (first && other) fail("OF3013", `${op.type}: inputs ${group.join(", ")} have different types, ${first.dtype} and ${other.dtype}`, { place, hint: "insert a Cast" });
+  }
 }
 
 /** Attributes with defaults filled in, each of the kind its schema says. Those the schema does not know stay. */

@@ -156,6 +156,10 @@ export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
   /** The first opset version of the form defined here. */
   readonly since: number;
   readonly inputs: I;
+  /** Inputs that say sizes, axes, positions or counts: int32 or int64 (OF3013). */
+  readonly integers?: readonly (keyof NoInfer<I> & string)[];
+  /** Groups of inputs that have one element type (OF3013). */
+  readonly oneType?: readonly (readonly (keyof NoInfer<I> & string)[])[];
   readonly attributes: S;
   readonly fusionKind: FusionKind;
   /** False for operators whose results differ between runs; they are never folded, merged or copied. Default true. */

@@ -4,6 +4,7 @@
  */
 import { create } from "@bufbuild/protobuf";
 import { fail, type Place } from "../core/diagnostic.ts";
+import { mostAxes } from "../core/dim.ts";
 import { allocate, byteSize, dtypeFromOnnx, dtypes, viewBytes, type DType, type TensorData } from "../core/dtype.ts";
 import { isPacked, packedBytes, packElements, unpackElements } from "../core/packed.ts";
 import { bytesOf, numericData, type Tensor } from "../core/tensor.ts";
@@ -34,6 +35,7 @@ export function readDType(code: number, place: Place): DType {
 }
 
 function readDims(dims: readonly bigint[], place: Place): number[] {
+  if (dims.length > mostAxes) fail("OF3020", `a tensor has ${dims.length} axes`, { place, hint: `tensors have at most ${mostAxes}` });
   return dims.map((d) => {
     if (d < 0n || d > BigInt(Number.MAX_SAFE_INTEGER)) fail("OF2011", `a tensor's size of ${d} makes no sense`, { place });
     return Number(d);

@@ -2,7 +2,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Container, ItemType } from "../core/container.ts";
 import { fail, type Place } from "../core/diagnostic.ts";
-import { formatDim, type Dim } from "../core/dim.ts";
+import { formatDim, mostAxes, type Dim } from "../core/dim.ts";
 import { dtypes } from "../core/dtype.ts";
 import { containerType, itemOf } from "../graph/container-type.ts";
 import type { TypeInfo } from "../graph/op.ts";
@@ -26,6 +26,8 @@ export function readType(info: ValueInfoProto, symbols: Symbols): DeclaredType {
     return { ...containerType(container), container };
   }
   const dtype = readDType(type.value.elemType, place);
+  const rank = type.value.shape?.dim.length ?? 0;
+  if (rank > mostAxes) fail("OF3020", `'${info.name}' has ${rank} axes`, { place, hint: `tensors have at most ${mostAxes}` });
   const shape = type.value.shape?.dim.map((d, axis): Dim => {
     if (d.value.case === "dimValue" && d.value.value > 0n) return Number(d.value.value);
     if (d.value.case === "dimParam" && d.value.value !== "") return symbols.named(d.value.value);

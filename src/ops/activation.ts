@@ -105,7 +105,7 @@ const geluTanh = (x: Expr): Expr => mul(mul(x, 0.5), add(unary("tanh", mul(add(x
 /** The slope broadcasts to X, never X to the slope. */
 export const PRelu = defineOp({
   type: "PRelu", domain: "", since: 7,
-  inputs: { X: "required", slope: "required" },
+  inputs: { X: "required", slope: "required" }, oneType: [["X", "slope"]],
   attributes: {},
   fusionKind: "broadcast",
   evaluate: evaluate.PRelu,

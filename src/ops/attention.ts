@@ -37,7 +37,7 @@ export const Attention = defineOp({
   type: "Attention",
   domain: "",
   since: 23,
-  inputs: { Q: "required", K: "required", V: "required", attn_mask: "optional", past_key: "optional", past_value: "optional", nonpad_kv_seqlen: "optional" },
+  inputs: { Q: "required", K: "required", V: "required", attn_mask: "optional", past_key: "optional", past_value: "optional", nonpad_kv_seqlen: "optional" }, integers: ["nonpad_kv_seqlen"], oneType: [["Q", "K", "past_key"], ["V", "past_value"]],
   attributes: {
     is_causal: int(0), kv_num_heads: optional("int"), q_num_heads: optional("int"), qk_matmul_output_mode: int(0), scale: optional("float"),
     softcap: float(0), softmax_precision: optional("int"),

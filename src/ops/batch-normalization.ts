@@ -16,7 +16,7 @@ export const BatchNormalization = defineOp({
   type: "BatchNormalization",
   domain: "",
   since: 15,
-  inputs: { X: "required", scale: "required", B: "required", mean: "required", variance: "required" },
+  inputs: { X: "required", scale: "required", B: "required", mean: "required", variance: "required" }, oneType: [["scale", "B"]],
   /** `spatial` 0 (before opset 9): parameters for every element of the batch. */
   attributes: { epsilon: float(1e-5), momentum: float(0.9), training_mode: int(0), spatial: int(1) },
   fusionKind: "broadcast",

@@ -10,7 +10,7 @@ import { numberIn, numbersOfInput, scalarInput, without } from "./spelling.ts";
 /** min(max(x, min), max) with scalar bounds; NaN stays, and where min > max the result is max. Bounds given for opsets before 11 are float32 whatever the type of X. */
 export const Clip = defineOp({
   type: "Clip", domain: "", since: 11, evaluate,
-  inputs: { input: "required", min: "optional", max: "optional" },
+  inputs: { input: "required", min: "optional", max: "optional" }, oneType: [["input", "min", "max"]],
   attributes: {},
   fusionKind: "elementwise",
   infer: ({ input, min, max }, _, context) => {

@@ -64,7 +64,7 @@ function partSizes(size: Dim, count: number, given: readonly Dim[] | undefined):
 /** Without sizes the parts are equal; the last is smaller where they cannot be. */
 export const Split = defineOp({
   type: "Split", domain: "", since: 13, evaluate: evaluateSplit,
-  inputs: { input: "required", split: "optional" },
+  inputs: { input: "required", split: "optional" }, integers: ["split"],
   attributes: { axis: int(0), num_outputs: optional("int") },
   fusionKind: "injective",
   infer: ({ input, split }, { axis, num_outputs }, context) => {

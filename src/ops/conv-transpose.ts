@@ -3,7 +3,7 @@ import type { TypeInfo } from "../graph/op.ts";
 import { defineOp, optional } from "../graph/op.ts";
 import { add, computeScalar } from "../kernel/expr.ts";
 import { ConvTranspose as evaluate } from "../evaluate/conv.ts";
-import { checkSameType, checkType } from "./element-wise.ts";
+import { checkType } from "./element-wise.ts";
 import { anchorConvolution, checkBias, checkWeights, convolutionAttributes, convolutionSum, plainElements, transposedWindowsOf, type Convolution, type TransposedOptions } from "./convolution.ts";
 
 function convolutionOf(x: TypeInfo, w: TypeInfo, options: TransposedOptions): Convolution {
@@ -18,12 +18,11 @@ export const ConvTranspose = defineOp({
   type: "ConvTranspose",
   domain: "",
   since: 1,
-  inputs: { X: "required", W: "required", B: "optional" },
+  inputs: { X: "required", W: "required", B: "optional" }, oneType: [["X", "W", "B"]],
   attributes: { ...convolutionAttributes, output_padding: optional("ints"), output_shape: optional("ints") },
   fusionKind: "contraction",
   infer({ X, W, B }, attributes, context) {
     checkType(context, X, "X", "float");
-    checkSameType(context, B ? [X, W, B] : [X, W]);
     const [c = 0, channels = 0, ...kernel] = checkWeights(X, W, attributes, context);
     const inputs = X.shape[1] ?? 0;
     if (typeof inputs === "number" && inputs !== c) context.fail("OF3011", `input has ${inputs} channels, weights ask for ${c}`);

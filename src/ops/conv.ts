@@ -2,19 +2,18 @@
 import { computeScalar, add } from "../kernel/expr.ts";
 import { defineOp } from "../graph/op.ts";
 import { Conv as evaluate } from "../evaluate/conv.ts";
-import { checkSameType, checkType } from "./element-wise.ts";
+import { checkType } from "./element-wise.ts";
 import { anchorConvolution, convolutionAttributes, convolutionOf, convolutionSum, inferConvolution, plainElements } from "./convolution.ts";
 
 export const Conv = defineOp({
   type: "Conv",
   domain: "",
   since: 1,
-  inputs: { X: "required", W: "required", B: "optional" },
+  inputs: { X: "required", W: "required", B: "optional" }, oneType: [["X", "W", "B"]],
   attributes: convolutionAttributes,
   fusionKind: "contraction",
   infer({ X, W, B }, attributes, context) {
     checkType(context, X, "X", "float");
-    checkSameType(context, B ? [X, W, B] : [X, W]);
     return [{ dtype: X.dtype, shape: inferConvolution(X, W, B, attributes, context) }];
   },
   evaluate,

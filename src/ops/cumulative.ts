@@ -16,7 +16,7 @@ function knownAxis(axis: TypeInfo, rank: number): number | undefined {
 
 const cumulative = (type: string, since: number, op: "add" | "mul", of: Evaluate): OpDef => defineOp({
   type, domain: "", since, evaluate: of,
-  inputs: { x: "required", axis: "required" },
+  inputs: { x: "required", axis: "required" }, integers: ["axis"],
   attributes: { exclusive: int(0), reverse: int(0) },
   fusionKind: "opaque",
   infer: ({ x, axis }, _, context) => {

@@ -37,7 +37,7 @@ function placesOf(x: TypeInfo, offset: TypeInfo, mask: TypeInfo | undefined, ker
 
 export const DeformConv = defineOp({
   type: "DeformConv", domain: "", since: 19, evaluate,
-  inputs: { X: "required", W: "required", offset: "required", B: "optional", mask: "optional" },
+  inputs: { X: "required", W: "required", offset: "required", B: "optional", mask: "optional" }, oneType: [["X", "W", "offset", "B", "mask"]],
   attributes: { ...geometry, group: int(1), kernel_shape: optional("ints") },
   fusionKind: "opaque",
   infer: ({ X, W, offset, B, mask }, attributes, context) => {

@@ -18,7 +18,7 @@ function constantOf(t: Tensor): Expr {
 
 export const ConstantOfShape = defineOp({
   type: "ConstantOfShape", domain: "", since: 9, evaluate: evaluate.ConstantOfShape,
-  inputs: { input: "required" },
+  inputs: { input: "required" }, integers: ["input"],
   attributes: { value: optional("tensor") },
   fusionKind: "injective",
   infer: ({ input }, { value }, context) => {
@@ -38,7 +38,7 @@ const isFew = (shape: readonly Dim[]): boolean => isStatic(shape) && shape.reduc
 
 export const Expand = defineOp({
   type: "Expand", domain: "", since: 8, evaluate: evaluate.Expand,
-  inputs: { input: "required", shape: "required" },
+  inputs: { input: "required", shape: "required" }, integers: ["shape"],
   attributes: {},
   fusionKind: "broadcast",
   infer: ({ input, shape }, _, context) => {
@@ -61,7 +61,7 @@ export const Expand = defineOp({
 
 export const Tile = defineOp({
   type: "Tile", domain: "", since: 6, evaluate: evaluate.Tile,
-  inputs: { input: "required", repeats: "required" },
+  inputs: { input: "required", repeats: "required" }, integers: ["repeats"],
   attributes: {},
   fusionKind: "injective",
   infer: ({ input, repeats }, _, context) => {
@@ -90,7 +90,7 @@ function rangeCount(start: TypeInfo, limit: TypeInfo, delta: TypeInfo): Dim | un
 
 export const Range = defineOp({
   type: "Range", domain: "", since: 11, evaluate: evaluate.Range,
-  inputs: { start: "required", limit: "required", delta: "required" },
+  inputs: { start: "required", limit: "required", delta: "required" }, oneType: [["start", "limit", "delta"]],
   attributes: {},
   fusionKind: "injective",
   infer: ({ start, limit, delta }, _, context) => {
@@ -130,7 +130,7 @@ const diagonalOf = (k: TypeInfo | undefined): Dim | undefined => (k ? elementsOf
 /** Keeps the upper (or lower) triangle of the last two axes, zero elsewhere. */
 export const Trilu = defineOp({
   type: "Trilu", domain: "", since: 14, evaluate: evaluate.Trilu,
-  inputs: { input: "required", k: "optional" },
+  inputs: { input: "required", k: "optional" }, integers: ["k"],
   attributes: { upper: int(1) },
   fusionKind: "injective",
   infer: ({ input }, _, context) => {

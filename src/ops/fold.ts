@@ -13,7 +13,7 @@ const zeroOf = (x: Expr): Expr => constant(x.type.scalar === "i64" || x.type.sca
 
 export const CenterCropPad = defineOp({
   type: "CenterCropPad", domain: "", since: 18, evaluate: evaluate.CenterCropPad,
-  inputs: { input_data: "required", shape: "required" },
+  inputs: { input_data: "required", shape: "required" }, integers: ["shape"],
   attributes: { axes: optional("ints") },
   fusionKind: "injective",
   infer: ({ input_data: x, shape }, { axes }, context) => {
@@ -46,7 +46,7 @@ function checkLists(rank: number, { dilations, pads, strides }: BlockOptions, co
 
 export const Col2Im = defineOp({
   type: "Col2Im", domain: "", since: 18, evaluate: evaluate.Col2Im,
-  inputs: { input: "required", image_shape: "required", block_shape: "required" },
+  inputs: { input: "required", image_shape: "required", block_shape: "required" }, integers: ["image_shape", "block_shape"],
   attributes: { dilations: optional("ints"), pads: optional("ints"), strides: optional("ints") },
   fusionKind: "reduction",
   infer: ({ input, image_shape, block_shape }, attributes, context) => {
@@ -87,7 +87,7 @@ export const Col2Im = defineOp({
 
 export const TensorScatter = defineOp({
   type: "TensorScatter", domain: "", since: 24, evaluate: evaluate.TensorScatter,
-  inputs: { past_cache: "required", update: "required", write_indices: "optional" },
+  inputs: { past_cache: "required", update: "required", write_indices: "optional" }, integers: ["write_indices"], oneType: [["past_cache", "update"]],
   attributes: { mode: string("linear"), axis: int(-2) },
   fusionKind: "injective",
   infer: ({ past_cache, update }, { mode, axis }, context) => {

@@ -15,7 +15,7 @@ const half = (length: Dim): Dim => dimAdd(dimFloorDiv(length, 2), 1);
 
 export const DFT = defineOp({
   type: "DFT", domain: "", since: 20, evaluate: evaluate.DFT,
-  inputs: { input: "required", dft_length: "optional", axis: "optional" },
+  inputs: { input: "required", dft_length: "optional", axis: "optional" }, integers: ["dft_length", "axis"],
   attributes: { inverse: int(0), onesided: int(0) },
   fusionKind: "opaque",
   infer: ({ input, dft_length, axis }, { inverse, onesided }, context) => {
@@ -45,7 +45,7 @@ export const DFT = defineOp({
 
 export const STFT = defineOp({
   type: "STFT", domain: "", since: 17, evaluate: evaluate.STFT,
-  inputs: { signal: "required", frame_step: "required", window: "optional", frame_length: "optional" },
+  inputs: { signal: "required", frame_step: "required", window: "optional", frame_length: "optional" }, integers: ["frame_step", "frame_length"], oneType: [["signal", "window"]],
   attributes: { onesided: int(1) },
   fusionKind: "opaque",
   infer: ({ signal, frame_step, window, frame_length }, { onesided }, context) => {

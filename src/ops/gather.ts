@@ -24,7 +24,7 @@ const mayBeNegative = (indices: TypeInfo): boolean => {
 
 export const Gather = defineOp({
   type: "Gather", domain: "", since: 1, evaluate: evaluate.Gather,
-  inputs: { data: "required", indices: "required" },
+  inputs: { data: "required", indices: "required" }, integers: ["indices"],
   attributes: { axis: int(0) },
   fusionKind: "injective",
   infer: ({ data, indices }, { axis }, context) => {
@@ -50,7 +50,7 @@ export const Gather = defineOp({
 
 export const GatherElements = defineOp({
   type: "GatherElements", domain: "", since: 11, evaluate: evaluate.GatherElements,
-  inputs: { data: "required", indices: "required" },
+  inputs: { data: "required", indices: "required" }, integers: ["indices"],
   attributes: { axis: int(0) },
   fusionKind: "injective",
   infer: ({ data, indices }, { axis }, context) => {
@@ -69,7 +69,7 @@ export const GatherElements = defineOp({
 /** The last axis of `indices` holds the leading indices into `data`, past the batch axes. */
 export const GatherND = defineOp({
   type: "GatherND", domain: "", since: 11, evaluate: evaluate.GatherND,
-  inputs: { data: "required", indices: "required" },
+  inputs: { data: "required", indices: "required" }, integers: ["indices"],
   attributes: { batch_dims: optional("int") },
   fusionKind: "injective",
   infer: ({ data, indices }, { batch_dims = 0 }, context) => {

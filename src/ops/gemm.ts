@@ -56,7 +56,7 @@ export const Gemm = defineOp({
   type: "Gemm",
   domain: "",
   since: 11,
-  inputs: { A: "required", B: "required", C: "optional" },
+  inputs: { A: "required", B: "required", C: "optional" }, oneType: [["A", "B", "C"]],
   attributes: { alpha: float(1), beta: float(1), transA: int(0), transB: int(0) },
   fusionKind: "contraction",
   infer: inferGemm,

@@ -20,7 +20,7 @@ function pixelPosition(i: Expr, size: Dim, corners: boolean, like: Expr): Expr {
 
 export const AffineGrid = defineOp({
   type: "AffineGrid", domain: "", since: 20, evaluate: evaluate.AffineGrid,
-  inputs: { theta: "required", size: "required" },
+  inputs: { theta: "required", size: "required" }, integers: ["size"],
   attributes: { align_corners: int(0) },
   fusionKind: "injective",
   infer: ({ theta, size }, _, context) => {

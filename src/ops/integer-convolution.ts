@@ -19,7 +19,7 @@ export const ConvInteger = defineOp({
   type: "ConvInteger",
   domain: "",
   since: 10,
-  inputs: { x: "required", w: "required", x_zero_point: "optional", w_zero_point: "optional" },
+  inputs: { x: "required", w: "required", x_zero_point: "optional", w_zero_point: "optional" }, oneType: [["x", "x_zero_point"], ["w", "w_zero_point"]],
   attributes: convolutionAttributes,
   fusionKind: "contraction",
   infer: ({ x, w }, attributes, context) => [{ dtype: "int32", shape: inferConvolution(x, w, undefined, attributes, context) }],
@@ -46,7 +46,7 @@ export const QLinearConv = defineOp({
   inputs: {
     x: "required", x_scale: "required", x_zero_point: "required", w: "required", w_scale: "required", w_zero_point: "required",
     y_scale: "required", y_zero_point: "required", B: "optional",
-  },
+  }, integers: ["B"], oneType: [["x", "x_zero_point"], ["x_scale", "w_scale", "y_scale"], ["w", "w_zero_point"]],
   attributes: convolutionAttributes,
   fusionKind: "contraction",
   infer: ({ x, w, B, y_zero_point }, attributes, context) =>

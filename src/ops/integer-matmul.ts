@@ -25,7 +25,7 @@ export const MatMulInteger = defineOp({
   type: "MatMulInteger",
   domain: "",
   since: 10,
-  inputs: { A: "required", B: "required", a_zero_point: "optional", b_zero_point: "optional" },
+  inputs: { A: "required", B: "required", a_zero_point: "optional", b_zero_point: "optional" }, oneType: [["A", "a_zero_point"], ["B", "b_zero_point"]],
   attributes: {},
   fusionKind: "contraction",
   infer: ({ A, B }, _, context) => [{ dtype: "int32", shape: inferMatrixProduct(A, B, context) }],
@@ -59,7 +59,7 @@ export const QLinearMatMul = defineOp({
   inputs: {
     a: "required", a_scale: "required", a_zero_point: "required", b: "required", b_scale: "required", b_zero_point: "required",
     y_scale: "required", y_zero_point: "required",
-  },
+  }, oneType: [["a", "a_zero_point"], ["a_scale", "b_scale", "y_scale"], ["b", "b_zero_point"]],
   attributes: {},
   fusionKind: "contraction",
   infer: ({ a, b, a_scale, b_scale, y_scale, a_zero_point, b_zero_point, y_zero_point }, _, context) => {

@@ -142,7 +142,7 @@ function whole(given: Given<AnchorOperand>, options: Options, [y, present]: read
 
 const common = {
   type: "LinearAttention", evaluate, fusionKind: "opaque",
-  inputs: { query: "required", key: "required", value: "required", past_state: "optional", decay: "optional", beta: "optional" },
+  inputs: { query: "required", key: "required", value: "required", past_state: "optional", decay: "optional", beta: "optional" }, oneType: [["query", "key", "value", "decay", "beta"]],
 } as const;
 const attributes = { q_num_heads: required("int"), kv_num_heads: required("int"), update_rule: string("gated_delta"), scale: float(0), chunk_size: int(64) } as const;
 

@@ -25,7 +25,7 @@ function inferLoss(x: TypeInfo, target: TypeInfo, weight: TypeInfo | undefined, 
 
 export const NegativeLogLikelihoodLoss = defineOp({
   type: "NegativeLogLikelihoodLoss", domain: "", since: 13, evaluate: evaluate.NegativeLogLikelihoodLoss,
-  inputs: { input: "required", target: "required", weight: "optional" },
+  inputs: { input: "required", target: "required", weight: "optional" }, integers: ["target"], oneType: [["input", "weight"]],
   attributes, fusionKind: "reduction",
   infer: ({ input, target, weight }, { reduction }, context) => [inferLoss(input, target, weight, reduction, context)],
   lower: ({ input, target, weight }, { ignore_index, reduction }) => {
@@ -48,7 +48,7 @@ export const NegativeLogLikelihoodLoss = defineOp({
 
 export const SoftmaxCrossEntropyLoss = defineOp({
   type: "SoftmaxCrossEntropyLoss", domain: "", since: 13, evaluate: evaluate.SoftmaxCrossEntropyLoss,
-  inputs: { scores: "required", labels: "required", weights: "optional" },
+  inputs: { scores: "required", labels: "required", weights: "optional" }, integers: ["labels"], oneType: [["scores", "weights"]],
   attributes, fusionKind: "opaque",
   infer: ({ scores, labels, weights }, { reduction }, context) => [inferLoss(scores, labels, weights, reduction, context), { dtype: scores.dtype, shape: scores.shape }],
   expand: ({ inputs: [scores, labels, weights], outputs }, options) => {

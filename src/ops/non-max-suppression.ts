@@ -6,7 +6,7 @@ import { checkType } from "./element-wise.ts";
 
 export const NonMaxSuppression = defineOp({
   type: "NonMaxSuppression", domain: "", since: 11, evaluate,
-  inputs: { boxes: "required", scores: "required", max_output_boxes_per_class: "optional", iou_threshold: "optional", score_threshold: "optional" },
+  inputs: { boxes: "required", scores: "required", max_output_boxes_per_class: "optional", iou_threshold: "optional", score_threshold: "optional" }, integers: ["max_output_boxes_per_class"], oneType: [["boxes", "scores", "iou_threshold", "score_threshold"]],
   attributes: { center_point_box: int(0) },
   fusionKind: "opaque",
   infer: ({ boxes, scores }, _, context) => {

@@ -43,7 +43,7 @@ export const ArgMin: OpDef = extremeIndex("ArgMin", "min", evaluate.ArgMin);
 /** The k largest (or smallest) along an axis, sorted, with their indices. */
 export const TopK = defineOp({
   type: "TopK", domain: "", since: 11, evaluate: evaluate.TopK,
-  inputs: { X: "required", K: "required" },
+  inputs: { X: "required", K: "required" }, integers: ["K"],
   attributes: { axis: int(-1), largest: int(1), sorted: int(1) },
   fusionKind: "opaque",
   infer: ({ X, K }, { axis }, context) => {

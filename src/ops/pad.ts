@@ -25,7 +25,7 @@ const modes = ["constant", "reflect", "edge", "wrap"];
 
 export const Pad = defineOp({
   type: "Pad", domain: "", since: 11, evaluate,
-  inputs: { data: "required", pads: "required", constant_value: "optional", axes: "optional" },
+  inputs: { data: "required", pads: "required", constant_value: "optional", axes: "optional" }, integers: ["pads", "axes"], oneType: [["data", "constant_value"]],
   attributes: { mode: string("constant") },
   fusionKind: "injective",
   infer: ({ data, pads, axes }, { mode }, context) => {

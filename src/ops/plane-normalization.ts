@@ -28,7 +28,7 @@ export const InstanceNormalization = defineOp({
   type: "InstanceNormalization",
   domain: "",
   since: 6,
-  inputs: { input: "required", scale: "required", B: "required" },
+  inputs: { input: "required", scale: "required", B: "required" }, oneType: [["input", "scale", "B"]],
   attributes: { epsilon: float(1e-5) },
   fusionKind: "reduction",
   infer({ input, scale, B }, _, context) {
@@ -62,7 +62,7 @@ export const GroupNormalization = defineOp({
   type: "GroupNormalization",
   domain: "",
   since: 21,
-  inputs: { X: "required", scale: "required", bias: "required" },
+  inputs: { X: "required", scale: "required", bias: "required" }, oneType: [["X", "scale", "bias"]],
   /** `per_group` 1 (opset 18): scale and bias have one element a group. */
   attributes: { epsilon: float(1e-5), num_groups: required("int"), stash_type: int(1), per_group: int(0) },
   fusionKind: "reduction",

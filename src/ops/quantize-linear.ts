@@ -77,7 +77,7 @@ export const DequantizeLinear = defineOp({
   type: "DequantizeLinear",
   domain: "",
   since: 21,
-  inputs: { x: "required", x_scale: "required", x_zero_point: "optional" },
+  inputs: { x: "required", x_scale: "required", x_zero_point: "optional" }, oneType: [["x", "x_zero_point"]],
   attributes,
   fusionKind: "broadcast", quantizes: true,
   infer({ x, x_scale }, options, context) {

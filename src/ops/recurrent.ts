@@ -140,12 +140,13 @@ function timeMajor(op: OpDef, { inputs, outputs }: ExpandContext, attributes: At
 }
 
 const inputs = { X: "required", W: "required", R: "required", B: "optional", sequence_lens: "optional", initial_h: "optional" } as const;
+const oneType = ["X", "W", "R", "B", "initial_h"] as const;
 
 export const LSTM: OpDef = defineOp({
   type: "LSTM",
   domain: "",
   since: 14,
-  inputs: { ...inputs, initial_c: "optional", P: "optional" },
+  inputs: { ...inputs, initial_c: "optional", P: "optional" }, integers: ["sequence_lens"], oneType: [[...oneType, "initial_c", "P"]],
   attributes: { ...attributes, input_forget: int(0) },
   fusionKind: "opaque",
   infer: (given, options, context) => inferRecurrent(given, options, lstmCell, context),
@@ -160,7 +161,7 @@ export const GRU: OpDef = defineOp({
   type: "GRU",
   domain: "",
   since: 14,
-  inputs,
+  inputs, integers: ["sequence_lens"], oneType: [oneType],
   attributes: { ...attributes, linear_before_reset: int(0) },
   fusionKind: "opaque",
   infer: (given, options, context) => inferRecurrent(given, options, gruCell, context),
@@ -175,7 +176,7 @@ export const RNN: OpDef = defineOp({
   type: "RNN",
   domain: "",
   since: 14,
-  inputs,
+  inputs, integers: ["sequence_lens"], oneType: [oneType],
   attributes,
   fusionKind: "opaque",
   infer: (given, options, context) => inferRecurrent(given, options, rnnCell, context),

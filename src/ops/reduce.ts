@@ -61,7 +61,7 @@ interface Reduction {
 }
 
 const define = (type: string, r: Reduction): OpDef => defineOp({
-  type, domain: "", since: r.since, inputs: { data: "required", axes: "optional" }, attributes, fusionKind: "reduction",
+  type, domain: "", since: r.since, inputs: { data: "required", axes: "optional" }, integers: ["axes"], attributes, fusionKind: "reduction",
   infer: ({ data, axes }, options, context) => inferReduction(data, axes, options, r.elements, context),
   evaluate: r.evaluate,
   lowerable: ({ data, axes }, options) => reducedAxes(data.shape.length, axes, options) !== undefined,

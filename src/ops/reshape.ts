@@ -1,5 +1,5 @@
 /** Operators that keep the row-major order of elements and change the shape: Reshape, Flatten, Squeeze, Unsqueeze. */
-import { dimEqual, dimExactDiv, dimFloorDiv, dimProduct, formatShape, isStatic, type Dim } from "../core/dim.ts";
+import { dimEqual, dimExactDiv, dimFloorDiv, dimProduct, formatShape, isStatic, mostAxes, type Dim } from "../core/dim.ts";
 import * as evaluate from "../evaluate/shape.ts";
 import { defineOp, int, optional, type InferContext, type LowerContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import type { Expr } from "../kernel/expr.ts";
@@ -35,7 +35,7 @@ function targetShape(from: readonly Dim[], target: readonly Dim[], keepZero: boo
 /** A target size of 0 copies the input's (unless allowzero), −1 takes what is left. */
 export const Reshape = defineOp({
   type: "Reshape", domain: "", since: 5, evaluate: evaluate.Reshape,
-  inputs: { data: "required", shape: "required" },
+  inputs: { data: "required", shape: "required" }, integers: ["shape"],
   attributes: { allowzero: optional("int") },
   fusionKind: "injective",
   infer: ({ data, shape }, { allowzero }, context) => {
@@ -81,6 +81,7 @@ function axesOf(axes: TypeInfo, rank: number, context: Pick<InferContext, "fail"
 /** How many axes a parameter names; reports OF3014 where that is not known. */
 function axisCount(axes: TypeInfo, context: InferContext): number {
   const count = axes.shape.length === 0 ? 1 : axes.shape[0];
+  if (typeof count === "number" && count > mostAxes) context.fail("OF3020", `${count} axes are named`, `tensors have at most ${mostAxes}`);
   return typeof count === "number" ? count : context.fail("OF3014", "the number of axes is not known", "fix the sizes with --input_shape");
 }
 const openSizes = (data: TypeInfo, rank: number, context: InferContext): TypeInfo => ({ dtype: data.dtype, shape: Array.from({ length: Math.max(0, rank) }, (_, i) => context.fresh(`d${i}`)) });
@@ -89,7 +90,7 @@ const axesKnown = (axes: TypeInfo | undefined): boolean => !axes || elementsOf(a
 /** Without `axes`, every axis of size 1 goes. */
 export const Squeeze = defineOp({
   type: "Squeeze", domain: "", since: 13, evaluate: evaluate.Squeeze,
-  inputs: { data: "required", axes: "optional" },
+  inputs: { data: "required", axes: "optional" }, integers: ["axes"],
   attributes: {},
   fusionKind: "injective",
   infer: ({ data, axes }, _, context) => {
@@ -106,7 +107,7 @@ export const Squeeze = defineOp({
 
 export const Unsqueeze = defineOp({
   type: "Unsqueeze", domain: "", since: 13, evaluate: evaluate.Unsqueeze,
-  inputs: { data: "required", axes: "required" },
+  inputs: { data: "required", axes: "required" }, integers: ["axes"],
   attributes: {},
   fusionKind: "injective",
   infer: ({ data, axes }, _, context) => {

@@ -58,7 +58,7 @@ function checkChoice(context: InferContext, name: keyof typeof choices, value: s
 
 export const Resize = defineOp({
   type: "Resize", domain: "", since: 11, evaluate,
-  inputs: { X: "required", roi: "optional", scales: "optional", sizes: "optional" },
+  inputs: { X: "required", roi: "optional", scales: "optional", sizes: "optional" }, integers: ["sizes"],
   attributes: {
     mode: string("nearest"), coordinate_transformation_mode: string("half_pixel"), nearest_mode: string("round_prefer_floor"),
     cubic_coeff_a: float(-0.75), exclude_outside: int(0), extrapolation_value: float(0),

@@ -7,7 +7,7 @@ import { origin } from "./index-map.ts";
 
 export const ReverseSequence = defineOp({
   type: "ReverseSequence", domain: "", since: 10, evaluate,
-  inputs: { input: "required", sequence_lens: "required" },
+  inputs: { input: "required", sequence_lens: "required" }, integers: ["sequence_lens"],
   attributes: { batch_axis: int(1), time_axis: int(0) },
   fusionKind: "injective",
   infer: ({ input }, { batch_axis, time_axis }, context) => {

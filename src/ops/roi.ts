@@ -8,7 +8,7 @@ import { roiLoops } from "./roi-loops.ts";
 
 export const RoiAlign = defineOp({
   type: "RoiAlign", domain: "", since: 16, evaluate: evaluate.RoiAlign,
-  inputs: { X: "required", rois: "required", batch_indices: "required" },
+  inputs: { X: "required", rois: "required", batch_indices: "required" }, integers: ["batch_indices"], oneType: [["X", "rois"]],
   attributes: { coordinate_transformation_mode: string("half_pixel"), mode: string("avg"), output_height: int(1), output_width: int(1), sampling_ratio: int(0), spatial_scale: float(1) },
   fusionKind: "opaque",
   infer: ({ X, rois, batch_indices }, { coordinate_transformation_mode, mode, output_height, output_width, sampling_ratio }, context) => {
@@ -35,7 +35,7 @@ export const RoiAlign = defineOp({
 
 export const MaxRoiPool = defineOp({
   type: "MaxRoiPool", domain: "", since: 1, evaluate: evaluate.MaxRoiPool,
-  inputs: { X: "required", rois: "required" },
+  inputs: { X: "required", rois: "required" }, oneType: [["X", "rois"]],
   attributes: { pooled_shape: required("ints"), spatial_scale: float(1) },
   fusionKind: "opaque",
   infer: ({ X, rois }, { pooled_shape }, context) => {

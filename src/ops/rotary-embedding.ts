@@ -66,7 +66,7 @@ function spelledOut({ inputs: [X, cosines, sines, positions], inputTypes, output
 
 export const RotaryEmbedding = defineOp({
   type: "RotaryEmbedding", domain: "", since: 23, evaluate,
-  inputs: { X: "required", cos_cache: "required", sin_cache: "required", position_ids: "optional" },
+  inputs: { X: "required", cos_cache: "required", sin_cache: "required", position_ids: "optional" }, integers: ["position_ids"], oneType: [["X", "cos_cache", "sin_cache"]],
   attributes: { interleaved: int(0), num_heads: int(0), rotary_embedding_dim: int(0) },
   fusionKind: "injective",
   infer({ X, cos_cache, sin_cache, position_ids }, { num_heads, rotary_embedding_dim }, context) {

@@ -43,7 +43,7 @@ function boxOf(indices: TypeInfo, data: TypeInfo): readonly Line[] | undefined {
 
 export const ScatterND = defineOp({
   type: "ScatterND", domain: "", since: 11, evaluate: evaluate.ScatterND,
-  inputs: { data: "required", indices: "required", updates: "required" },
+  inputs: { data: "required", indices: "required", updates: "required" }, integers: ["indices"], oneType: [["data", "updates"]],
   attributes: { reduction: optional("string") },
   fusionKind: "injective",
   infer: ({ data, indices, updates }, { reduction = "none" }, context) => {
@@ -96,7 +96,7 @@ export const ScatterRows = defineOp({
 
 export const ScatterElements = defineOp({
   type: "ScatterElements", domain: "", since: 11, evaluate: evaluate.ScatterElements,
-  inputs: { data: "required", indices: "required", updates: "required" },
+  inputs: { data: "required", indices: "required", updates: "required" }, integers: ["indices"], oneType: [["data", "updates"]],
   attributes: { axis: int(0), reduction: optional("string") },
   fusionKind: "opaque",
   infer: ({ data, indices, updates }, { axis, reduction = "none" }, context) => {
@@ -116,7 +116,7 @@ export const ScatterElements = defineOp({
 /** The spelling of ScatterElements before opset 11. */
 export const Scatter = defineOp({
   type: "Scatter", domain: "", since: 9, evaluate: evaluate.Scatter,
-  inputs: { data: "required", indices: "required", updates: "required" },
+  inputs: { data: "required", indices: "required", updates: "required" }, integers: ["indices"], oneType: [["data", "updates"]],
   attributes: { axis: int(0) },
   fusionKind: "opaque",
   infer: ({ data }) => [{ dtype: data.dtype, shape: data.shape }],

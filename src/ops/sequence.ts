@@ -49,7 +49,7 @@ export const SequenceEmpty = defineOp({
 });
 
 export const SequenceInsert = defineOp({
-  ...changes, type: "SequenceInsert", inputs: { input_sequence: "required", tensor: "required", position: "optional" }, attributes: {},
+  ...changes, type: "SequenceInsert", inputs: { input_sequence: "required", tensor: "required", position: "optional" }, integers: ["position"], attributes: {},
   infer({ input_sequence, tensor }, _, context) {
     const own = sequenceIn(input_sequence, context);
     return [sequence(itemWith(own, tensor, context), own.length === undefined ? undefined : dimAdd(own.length, 1))];
@@ -58,7 +58,7 @@ export const SequenceInsert = defineOp({
 });
 
 export const SequenceErase = defineOp({
-  ...changes, type: "SequenceErase", inputs: { input_sequence: "required", position: "optional" }, attributes: {},
+  ...changes, type: "SequenceErase", inputs: { input_sequence: "required", position: "optional" }, integers: ["position"], attributes: {},
   infer({ input_sequence }, _, context) {
     const own = nonEmpty(sequenceIn(input_sequence, context), context);
     return [sequence(own.item, own.length === undefined ? undefined : dimSub(own.length, 1))];
@@ -67,7 +67,7 @@ export const SequenceErase = defineOp({
 });
 
 export const SequenceAt = defineOp({
-  ...changes, type: "SequenceAt", inputs: { input_sequence: "required", position: "required" }, attributes: {},
+  ...changes, type: "SequenceAt", inputs: { input_sequence: "required", position: "required" }, integers: ["position"], attributes: {},
   infer: ({ input_sequence }, _, context) => [itemType(nonEmpty(sequenceIn(input_sequence, context), context).item, "item", context)],
   evaluateData: evaluate.SequenceAt,
 });
@@ -96,7 +96,7 @@ export const ConcatFromSequence = defineOp({
 });
 
 export const SplitToSequence = defineOp({
-  ...reads, type: "SplitToSequence", since: 24, inputs: { input: "required", split: "optional" }, attributes: { axis: int(0), keepdims: int(1) },
+  ...reads, type: "SplitToSequence", since: 24, inputs: { input: "required", split: "optional" }, integers: ["split"], attributes: { axis: int(0), keepdims: int(1) },
   infer({ input, split }, { axis: given, keepdims }, context) {
     const axis = axisWithin(given, input.shape.length, context), size = input.shape[axis] ?? 1;
     if (!split) return [sequence({ dtype: input.dtype, shape: keepdims === 0 ? input.shape.toSpliced(axis, 1) : input.shape.with(axis, 1) }, size)];

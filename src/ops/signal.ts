@@ -17,7 +17,7 @@ function typeOf(code: number, context: InferContext): DType {
 /** A window is a sum of cosines of multiples of the angle. */
 const windowOp = (type: string, weights: readonly number[], of: Evaluate): OpDef => defineOp({
   type, domain: "", since: 17, evaluate: of,
-  inputs: { size: "required" },
+  inputs: { size: "required" }, integers: ["size"],
   attributes: { output_datatype: int(1), periodic: int(1) },
   fusionKind: "injective",
   infer: ({ size }, { output_datatype }, context) => {
@@ -39,7 +39,7 @@ export const BlackmanWindow: OpDef = windowOp("BlackmanWindow", [0.42, -0.5, 0.0
 
 export const MelWeightMatrix = defineOp({
   type: "MelWeightMatrix", domain: "", since: 17, evaluate: evaluate.MelWeightMatrix,
-  inputs: { num_mel_bins: "required", dft_length: "required", sample_rate: "required", lower_edge_hertz: "required", upper_edge_hertz: "required" },
+  inputs: { num_mel_bins: "required", dft_length: "required", sample_rate: "required", lower_edge_hertz: "required", upper_edge_hertz: "required" }, integers: ["num_mel_bins", "dft_length", "sample_rate"], oneType: [["lower_edge_hertz", "upper_edge_hertz"]],
   attributes: { output_datatype: int(1) },
   fusionKind: "opaque",
   infer: ({ num_mel_bins, dft_length }, { output_datatype }, context) => {

@@ -60,7 +60,7 @@ function openAxes({ data, starts, axes }: Bounds): readonly number[] {
 
 export const Slice = defineOp({
   type: "Slice", domain: "", since: 10, evaluate,
-  inputs: { data: "required", starts: "required", ends: "required", axes: "optional", steps: "optional" },
+  inputs: { data: "required", starts: "required", ends: "required", axes: "optional", steps: "optional" }, integers: ["starts", "ends", "axes", "steps"],
   attributes: {},
   fusionKind: "injective",
   infer: (inputs, _, context) => {

@@ -12,7 +12,7 @@ function checkStrings(inputs: Readonly<Record<string, TypeInfo>>, context: Infer
 }
 
 export const StringConcat = defineOp({
-  ...shared, type: "StringConcat", since: 20, inputs: { X: "required", Y: "required" }, attributes: {},
+  ...shared, type: "StringConcat", since: 20, inputs: { X: "required", Y: "required" }, oneType: [["X", "Y"]], attributes: {},
   infer({ X, Y }, _, context) {
     checkStrings({ X, Y }, context);
     return [{ dtype: "string", shape: broadcastShapes(X.shape, Y.shape) ?? context.fail("OF3011", `${formatShape(X.shape)} and ${formatShape(Y.shape)} do not broadcast`) }];

@@ -20,7 +20,7 @@ const resultOf = (x: TypeInfo, given: TypeInfo | undefined, attributes: Paramete
 
 export const MaxUnpool = defineOp({
   type: "MaxUnpool", domain: "", since: 11, evaluate,
-  inputs: { X: "required", I: "required", output_shape: "optional" },
+  inputs: { X: "required", I: "required", output_shape: "optional" }, integers: ["I", "output_shape"],
   attributes: { kernel_shape: required("ints"), pads: optional("ints"), strides: optional("ints") },
   fusionKind: "opaque",
   infer: ({ X, I, output_shape }, attributes, context) => {

@@ -7,7 +7,7 @@ import { broadcastOf, checkSameType, checkType, outputOf, readBroadcast } from "
 
 export const Where = defineOp({
   type: "Where", domain: "", since: 9, evaluate,
-  inputs: { condition: "required", X: "required", Y: "required" },
+  inputs: { condition: "required", X: "required", Y: "required" }, oneType: [["X", "Y"]],
   attributes: {},
   fusionKind: "broadcast",
   infer: ({ condition, X, Y }, _, context) => {
