@@ -40,7 +40,12 @@ describe("models", () => {
     ["a bias of another rank", model([{ type: "LSTM", inputs: ["x", "w", "r", "b"], outputs: ["y"] }], { inputs: { x: { dtype: "float32", dims: ["T", 1, 4] } }, initializers: { w: weights(1, 16, 4), r: weights(1, 16, 4), b: weights(32) } }), /^OF3010: LSTM: B needs rank 2/],
     ["integers for scales", model([{ type: "QLinearMatMul", inputs: ["q", "z", "z", "q", "z", "z", "z", "z"], outputs: ["y"] }], { inputs: { q: { dtype: "uint8", dims: [4, 4] } }, initializers: { z: { dtype: "uint8", dims: [], data: Uint8Array.of(1) } } }), /^OF3013: QLinearMatMul: input 'a_scale' is uint8, must be float/],
     ["a matrix for the values of OneHot", model([{ type: "OneHot", inputs: ["i", "d", "v"], outputs: ["y"] }], { inputs: { i: { dtype: "int64", dims: [3] } }, initializers: { d: int64([4]), v: weights(2, 2) } }), /^OF3011: OneHot: values must have 2 elements/],
-    ["integers for attention", model([{ type: "Attention", inputs: ["x", "k", "x"], outputs: ["y"], attributes: { q_num_heads: 1, kv_num_heads: 1 } }], { opset: 23, inputs: { x: { dtype: "float32", dims: [1, 2, 4] }, k: { dtype: "uint64", dims: [1, 2, 4] } } }), /^OF3013: Attention: input 'K' is uint64, must be float/],
+    ["integers for attention", model([{ type: "Attention", inputs: ["x", "k", "x"], outputs: ["y"], attributes: { q_num_heads: 1, kv_num_heads: 1 } }], { opset: 23, inputs: { x: { dtype: "float32", dims: [1, 2, 4] }, k: { dtype: "uint64", dims: [1, 2, 4] } } }), /^OF3013: Attention: inputs Q, K, past_key have different types, float32 and uint64/],
+    ["integer weights for ConvTranspose", model([{ type: "ConvTranspose", inputs: ["x", "w"], outputs: ["y"] }], { inputs: { x: { dtype: "float32", dims: [1, 2, 4] } }, initializers: { w: { dtype: "int64", dims: [2, 1, 3], data: new BigInt64Array(6) } } }), /^OF3013: ConvTranspose: inputs X, W, B have different types, float32 and int64/],
+    ["floats for a shape", model([{ type: "Reshape", inputs: ["x", "s"], outputs: ["y"] }], { initializers: { s: float([2], [4, -1]) } }), /^OF3013: Reshape: input 'shape' is float32, must be int64 or int32/],
+    ["a range from a float by integers", model([{ type: "Range", inputs: ["f", "i", "i"], outputs: ["y"] }], { initializers: { f: float([], [0]), i: { dtype: "int64", dims: [], data: BigInt64Array.of(3n) } } }), /^OF3013: Range: inputs start, limit, delta have different types/],
+    ["three hundred thousand axes", model([{ type: "Unsqueeze", inputs: ["x"], outputs: ["y"], attributes: { axes: Array.from({ length: 300_000 }, () => 1) } }], { opset: 11 }), /^OF3020: Unsqueeze: 300000 axes are named.*at most 64/],
+    ["an input of seventy axes", model([{ type: "Relu", inputs: ["x"], outputs: ["y"] }], { inputs: { x: { dtype: "float32", dims: Array.from({ length: 70 }, () => 1) } } }), /^OF3020: 'x' has 70 axes/],
   ])("%s", async (_, spec, error) => expect((await refusedModel(spec)).message).toMatch(error));
   it("that double a value fifty times behind a product", async () => {
     const doubled = Array.from({ length: 50 }, (_, i): NodeSpec => ({ type: "Add", inputs: [`v${i}`, `v${i}`], outputs: [i === 49 ? "y" : `v${i + 1}`] }));
@@ -68,6 +73,15 @@ describe("models", () => {
 });
 
 describe("runs", () => {
+  const s = { dtype: "int64", dims: ["R"] } as const;
+  it.each<readonly [string, ModelSpec, Feeds, RegExp]>([
+    ["a shape that the value does not broadcast to", model([{ type: "Expand", inputs: ["x", "s"], outputs: ["y"] }], { inputs: { x, s: { dtype: "int64", dims: [2] } } }), { x: new Fed("float32", [1, 2, 3, 4], [1, 4]), s: new Fed("int64", [2, 3], [2]) }, /^OF7014: shapes \[1, 4\] and \[2, 3\] do not broadcast/],
+    ["an axis that there is not", model([{ type: "CumSum", inputs: ["x", "s"], outputs: ["y"] }], { inputs: { x, s: { dtype: "int64", dims: [] } } }), { x: new Fed("float32", [1, 2, 3, 4], [1, 4]), s: new Fed("int64", [2], []) }, /^OF7014: there is no axis 2 in a tensor of rank 2/],
+    ["a position without a number", model([{ type: "SplitToSequence", inputs: ["x"], outputs: ["q"], attributes: { axis: 1 } }, { type: "SequenceAt", inputs: ["q", "s"], outputs: ["y"] }], { inputs: { x, s } }), { x: new Fed("float32", [1, 2, 3, 4], [1, 4]), s: new Fed("int64", [], [0]) }, /^OF7014: position NaN lies outside a sequence of 4/],
+  ])("%s", async (_, spec, feeds, error) => {
+    const session = await load((await compile(modelBytes(spec))).artifact);
+    expect((await refusal(() => session.run(feeds))).message).toMatch(error);
+  });
   const forever = model([{ type: "Loop", inputs: ["", "", "x"], outputs: ["y"], attributes: { body: {
     opset: 17, inputs: { i: { dtype: "int64", dims: [] }, going: { dtype: "bool", dims: [] }, carried: x }, outputs: { more: undefined, next: undefined }, initializers: {},
     nodes: [{ type: "Add", inputs: ["carried", "x"], outputs: ["next"] }, { type: "ReduceSum", inputs: ["x"], outputs: ["s"], attributes: { keepdims: 0 } }, { type: "Equal", inputs: ["s", "s"], outputs: ["more"] }],
