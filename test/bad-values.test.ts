@@ -115,6 +115,11 @@ describe("what is fed", () => {
 
 const ruleFiles: readonly Json[] = [
   { conv_bn_relu: { pattern: ["Conv", "BatchNormalization", "Relu"], output_op: "ConvBNReLU", conditions: { bn_mode: "inference" } }, second: { pattern: ["MatMul", "Relu"], output_op: "MatMulReLU", conditions: {} } },
+  {
+    RuleName: "Leaky", OuterInputs: [{ name: "In0" }], OuterOutputs: [{ name: "Out0" }], Conditions: [{ value: "In0", rank: { min: 2 } }], Attrs: [{ attr: "New.alpha", literal: 0 }],
+    OriginGraph: { Nodes: [{ name: "Relu0", type: ["Relu"] }], Constants: [{ name: "Half", value: 0.5 }], Edges: [{ src: "In0", dst: "Relu0:0" }, { src: "Relu0:0", dst: "Out0" }] },
+    FusionGraph: { Nodes: [{ name: "New", type: ["LeakyRelu"] }], Edges: [{ src: "In0", dst: "New:0" }, { src: "New:0", dst: "Out0" }] },
+  },
 ];
 const switchFile: Json = { Switch: { GraphFusion: { ALL: "on", ConvBatchnormFusionPass: "off" }, UBFusion: { ALL: "off", ConvBNReLU: "on", TbeEltwiseFusionPass: "off" } } };
 const damage = (file: Json, random: number, times: number): Json => {

@@ -1,6 +1,7 @@
 /** Reads one custom rule in GE's graph form. All that is wrong is told to `complain`, with the field and the fix. */
 import { nearestName } from "../core/diagnostic.ts";
 import type { Endpoint, GraphRule, Literal, RuleAttribute, RuleGraph } from "./custom-rule.ts";
+import { checkRuleGraph } from "./rule-graph-check.ts";
 import { readConditions, type Complain, type Condition, type Port } from "./rule-conditions.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -78,11 +79,12 @@ class Reader {
       return { from: this.#port(src, `${at}.src`, known), to: this.#port(dst, `${at}.dst`, known) };
     });
     for (const o of outputs) if (!edges.some((e) => e.to.node === o)) this.#bad(`${field}.Edges`, `nothing leads to output '${o}'`, `add {"src": "<node>:0", "dst": "${o}"}`);
+    checkRuleGraph({ nodes, constants, edges }, inputs, outputs, (message, hint) => { this.#bad(`${field}.Edges`, message, hint); });
     return { nodes, constants, edges };
   }
 
   #port(text: unknown, at: string, known: readonly string[]): Port {
-    const [, node = "", slot = "0"] = typeof text === "string" ? (/^(.+?)(?::(\d+))?$/.exec(text) ?? []) : [];
+    const [, node = "", slot = "0"] = typeof text === "string" ? (/^(.+?)(?::(\d{1,3}))?$/.exec(text) ?? []) : [];
     if (!known.includes(node)) this.#unknown(at, `there is no node or port '${String(text)}'`, String(text), known);
     return { node, slot: Number(slot) };
   }

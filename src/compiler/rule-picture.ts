@@ -89,7 +89,7 @@ export class Picture {
       done.set(node, made);
       return made;
     };
-    return present(value(from), `value of ${from.node}`);
+    return value(from) ?? fail("OF4023", `rule '${this.#rule}': nothing gives '${from.node}:${from.slot}'`, { hint: "let an edge start at what the original binds" });
   }
 
   #constant(name: string): RuleGraph["constants"][number] | undefined { return this.#graph.constants.find((c) => c.name === name); }

@@ -3,10 +3,12 @@ import { present } from "../core/assert.ts";
 import { formatContainer } from "../core/container.ts";
 import { asTensor } from "../core/datum.ts";
 import { DiagnosticError, fail } from "../core/diagnostic.ts";
+import { symbol } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
 import type { EvaluateAttribute } from "../core/evaluate.ts";
 import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { Node, Value } from "../graph/graph.ts";
+import { inferTypes } from "../graph/infer-node.ts";
 import { evaluationOf, type Attributes, type OpDef } from "../graph/op.ts";
 import { refuse, type Verdict } from "../rewrite/rule.ts";
 
@@ -41,16 +43,19 @@ export function agrees(root: Node, inputs: ReadonlyMap<string, Value>, replaceme
   }
 }
 
-/** An operator's results on tensors, by its naive evaluation. */
+/** An operator's results on tensors, by its naive evaluation. Fails as inference does, and with OF4023 where there is no evaluation on tensors. */
 export function evaluateNode(op: OpDef, inputs: readonly (Tensor | undefined)[], attributes: Attributes, outputCount: number): Tensor[] {
+  const run = op.containers ? undefined : evaluationOf(op);
+  if (!run) return fail("OF4023", `${op.type} cannot be evaluated alone`, { hint: "leave it out of the rule" });
+  inferTypes(op, inputs.map((t) => t && { dtype: t.dtype, shape: t.dims, constant: t }), attributes, outputCount, { place: { node: op.type }, fresh: symbol });
   const filled: Record<string, EvaluateAttribute | undefined> = {};
   for (const [key, spec] of Object.entries(op.attributes)) filled[key] = (attributes[key] ?? spec.default) as EvaluateAttribute | undefined;
-  const run = present(evaluationOf(op), `evaluation of ${op.type}`);
   return run(inputs, filled, { outputCount }).map((d) => asTensor(present(d, `result of ${op.type}`)));
 }
 
 function randomTensor(v: Value, seed: number): Tensor {
   const { dtype, shape } = v.type;
+  if (dtype === "string") fail("OF3013", `'${v.name}' is of strings`, { hint: "rules replace computations on numbers" });
   const dims = shape.map((d) => (typeof d === "number" ? d : 2));
   let state = seed * 7919;
   const values = Array.from({ length: sizeOf(dims) }, () => {

@@ -5,7 +5,7 @@
  * Memory is: 64 unused bytes, the table, the weights, then the arena. Guarantees that storages in use at the same time
  * do not overlap, except an output that a kernel declares computable in the place of an input which dies there.
  */
-import { dimEqual, dimProduct, isSymbolic, type Dim, type SymbolicDim } from "../core/dim.ts";
+import { dimEqual, dimProduct, evaluateDim, isSymbolic, type Dim, type SymbolicDim } from "../core/dim.ts";
 import { fail } from "../core/diagnostic.ts";
 import { byteSize } from "../core/dtype.ts";
 import { present } from "../core/assert.ts";
@@ -63,7 +63,7 @@ const tableAddress = alignment;
 /** WebAssembly's 32-bit memories end here. */
 const memoryLimit = 2 ** 32;
 
-/** Plans the memory of a program. Fails with OF5101 where a static program cannot fit into 4 GiB. */
+/** Plans the memory of a program. Fails with OF5101 where it cannot fit into 4 GiB: a static one as a whole, another where one value does not with all open sizes 1. */
 export function planMemory(program: Program, options: PlanOptions): MemoryPlan {
   const storages = new Set<Storage>();
   for (const placement of program.placements.values()) storages.add(placement.storage);
@@ -83,7 +83,8 @@ export function planMemory(program: Program, options: PlanOptions): MemoryPlan {
   const common = { tableAddress, dims: options.dims, slots, addresses, arena: blocks, weightBytes };
   if (symbolic) {
     blocks.forEach((b, i) => b.storages.forEach((s) => addresses.set(s, { kind: "slot", slot: options.dims.length + i })));
-    refuseTooLarge(end, weightBytes, 0);
+    const least = Math.max(0, ...blocks.map((b) => evaluateDim(b.storage.bytes, () => 1)));
+    refuseTooLarge(end + least, weightBytes, least);
     return { ...common, fixedEnd: end };
   }
   const sized = blocks.map((b) => ({ bytes: staticBytes(b.storage), first: b.first, last: b.last }));
