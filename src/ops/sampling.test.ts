@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fromNumbers, sizeOf, type Tensor } from "../core/tensor.ts";
+import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { DType } from "../core/dtype.ts";
 import type { Attributes, OpDef } from "../graph/op.ts";
 import { distance, runOp } from "../../test/support/lowered-op.ts";
