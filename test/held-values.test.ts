@@ -196,4 +196,19 @@ describe("sequences, optionals and maps", () => {
     expect(() => readModel(modelBytes(only([{ type: "SequenceAt", inputs: ["xs", "p"], outputs: ["y"] }], { dtype: "float32" })), operators)).toThrow(/OF3014/);
     expect(() => readModel(modelBytes({ ...only([{ type: "SequenceLength", inputs: ["xs"], outputs: ["y"] }]), outputs: { y: held(rows) } }), operators)).toThrow(/OF2033/);
   });
+  test("of unknown rank take the shape that is given for their items", async () => {
+    const open: Container = { kind: "sequence", item: { dtype: "float32" } };
+    const bytes = modelBytes({
+      opset: 17, inputs: { s: held(open), at: { dtype: "int64", dims: [] } }, outputs: { y: { dtype: "float32", dims: ["a", 2] } }, initializers: {},
+      nodes: [{ type: "SequenceAt", inputs: ["s", "at"], outputs: ["x"] }, { type: "Relu", inputs: ["x"], outputs: ["y"] }],
+    });
+    await expect(compile(bytes)).rejects.toThrow(/OF3014.*--input_shape/);
+    await expect(compile(bytes, { inputShapes: { at: [3] } })).rejects.toThrow(/OF2071/);
+    const session = await load((await compile(bytes, { inputShapes: { s: [undefined, 2] } })).artifact);
+    const pair = (...values: number[]): Tensor => new Tensor("float32", Float32Array.from(values), [values.length / 2, 2]);
+    const { y } = await session.run<{ y: Tensor }>({ s: [pair(1, -2), pair(-3, 4, 5, -6)], at: Tensor.of(int(1)) });
+    expect([y.dims, Array.from(y.data)]).toEqual([[2, 2], [0, 4, 5, 0]]);
+    await expect(session.run({ s: [f32(1, 2)], at: Tensor.of(int(0)) })).rejects.toThrow(/OF7/);
+    session.dispose();
+  });
 });

@@ -9,7 +9,7 @@ export interface CompileOptions {
   readonly target?: "wasm";
   /** False builds the same program without rules and fused regions. Default true. */
   readonly enableFusion?: boolean;
-  /** Shapes of inputs, by name. Inputs that are left out, and sizes that are undefined, stay as the model declares them, symbolic ones included. */
+  /** Shapes of inputs, by name. Inputs that are left out, and sizes that are undefined, stay as the model declares them, symbolic ones included. A sequence's or an optional's is that of the tensors in it. */
   readonly inputShapes?: Readonly<Record<string, readonly (number | undefined)[]>>;
   /** Sizes of the model's named dimensions. */
   readonly dims?: Readonly<Record<string, number>>;

@@ -72,6 +72,17 @@ export function mapSizes(c: Container, f: (d: Dim) => Dim | null): Container {
   const length = c.length === undefined ? null : f(c.length);
   return { kind: "sequence", item, ...(length === null ? {} : { length }) };
 }
+/** The type with this shape for the tensors at the bottom, undefined sizes as they were; undefined where it contradicts what is known, or there are none. */
+export function withItemShape(c: Container, shape: readonly (number | undefined)[]): Container | undefined {
+  if (c.kind === "map") return undefined;
+  const { dtype, container, shape: known } = c.item;
+  if (container) {
+    const inner = withItemShape(container, shape);
+    return inner && { ...c, item: { dtype, container: inner } };
+  }
+  const fits = !known || (known.length === shape.length && known.every((d, i) => d === null || isSymbolic(d) || shape[i] === undefined || d === shape[i]));
+  return fits ? { ...c, item: { dtype, shape: shape.map((d, i) => d ?? known?.[i] ?? null) } } : undefined;
+}
 /** The type with every symbolic size forgotten: as it stands in an artifact. */
 export const withoutSymbols = (c: Container): Container => mapSizes(c, (d) => (isSymbolic(d) ? null : d));
 

@@ -11,7 +11,7 @@ export const itemOf = ({ dtype, shape, container }: TypeInfo): ItemType => (cont
 /** An item's type as that of a value; sizes that are not known become fresh symbols. Fails with OF3014 where the rank is not known. */
 export function itemType({ dtype, shape, container }: ItemType, hint: string, context: InferContext): TypeInfo {
   if (container) return containerType(container);
-  const known = shape ?? context.fail("OF3014", `the rank of ${hint} is not known`, "declare the shape of the items in the model's input type, or give all of them one rank");
+  const known = shape ?? context.fail("OF3014", `the rank of ${hint} is not known`, "give the shape of the items of an input with --input_shape or --shape, or give all items one rank");
   return { dtype, shape: known.map((d, axis) => d ?? context.fresh(`${hint}_${axis}`)) };
 }
 

@@ -4,7 +4,7 @@
  * producers come first.
  */
 import { present } from "../core/assert.ts";
-import { formatContainer } from "../core/container.ts";
+import { formatContainer, withItemShape, type Container } from "../core/container.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import { dimEqual, formatShape, isSymbolic, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
@@ -160,7 +160,7 @@ function readInputs(proto: ModelProto & { graph: GraphProto }, body: Body, state
     const declared = readType(input, state.symbols);
     if (declared.container) {
       if (initializer) fail("OF2032", `initializer '${input.name}' is a tensor, but declared a ${formatContainer(declared.container)}`, { place: { value: input.name } });
-      body.scope.set(input.name, body.graph.addInput(input.name, containerType(declared.container)));
+      body.scope.set(input.name, body.graph.addInput(input.name, containerType(givenContainer(input.name, declared.container, options))));
       continue;
     }
     const stored = initializer && readTensor(initializer, state.files);
@@ -179,6 +179,13 @@ function storedShape(input: ValueInfoProto, declared: DeclaredType, stored: Tens
 
 const givenFor = (name: string, { inputShapes }: ReadOptions): readonly (number | undefined)[] | undefined =>
   inputShapes && Object.hasOwn(inputShapes, name) ? inputShapes[name] : undefined;
+
+/** A shape that is given for a sequence or an optional is that of the tensors in it. */
+function givenContainer(name: string, declared: Container, options: ReadOptions): Container {
+  const given = givenFor(name, options);
+  if (!given) return declared;
+  return withItemShape(declared, given) ?? fail("OF2071", `input '${name}' is declared a ${formatContainer(declared)}, whose items cannot be [${given.map((d) => d ?? "?").join(", ")}]`, { place: { value: name, field: "inputShapes" } });
+}
 
 function givenShape(input: ValueInfoProto, declared: DeclaredType, state: ReadState, options: ReadOptions): readonly Dim[] {
   const given = givenFor(input.name, options)?.map((size, axis) => size ?? declared.shape?.[axis] ?? state.symbols.fresh(`${input.name}_${axis}`));

@@ -85,7 +85,7 @@ export const ConcatFromSequence = defineOp({
   ...reads, type: "ConcatFromSequence", inputs: { input_sequence: "required" }, attributes: { axis: required("int"), new_axis: int(0) },
   infer({ input_sequence }, { axis: given, new_axis }, context) {
     const { item, length } = nonEmpty(sequenceIn(input_sequence, context), context);
-    const sizes = item.shape ?? context.fail("OF3014", "the rank of the sequence's tensors is not known", "declare their shape in the model's input type");
+    const sizes = item.shape ?? context.fail("OF3014", "the rank of the sequence's tensors is not known", "give the shape of an input's tensors with --input_shape or --shape");
     const axis = axisWithin(given, sizes.length + (new_axis ? 1 : 0), context);
     const own = sizes[axis];
     const joined = new_axis ? length : own === null || own === undefined || length === undefined ? undefined : dimMul(length, own);
