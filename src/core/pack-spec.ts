@@ -11,10 +11,10 @@ export type PackSpec =
    */
   | { readonly kind: "panels"; readonly groups: number; readonly k: number; readonly n: number; readonly nr: number; readonly kStep: number; readonly strideG: number; readonly strideK: readonly PackAxis[]; readonly strideN: number; readonly as: DType; readonly subtract?: number | readonly number[]; readonly offset?: number }
   /**
-   * Panels of 8 columns of 4-bit numbers: source element (k, n) at offset + k·strideK + n·strideN, less `least`; result
-   * [ceil(N/8)][ceil(K/2)][8] of uint8, the even k in the low half, 0 past N and K.
+   * Panels of 8 columns of 4-bit numbers: source element (k, n) at offset + k·strideK + n·strideN, less `middle`, from −8 to
+   * 7 in two's complement; result [ceil(N/8)][ceil(K/2)][8] of uint8, the even k in the low half, 0 past N and K.
    */
-  | { readonly kind: "nibbles"; readonly k: number; readonly n: number; readonly strideK: number; readonly strideN: number; readonly least: number; readonly offset?: number }
+  | { readonly kind: "nibbles"; readonly k: number; readonly n: number; readonly strideK: number; readonly strideN: number; readonly middle: number; readonly offset?: number }
   /** Any permutation: result shape and, per result axis, the source stride, from `offset` on. `as` and `subtract` as above. */
   | { readonly kind: "permute"; readonly shape: readonly number[]; readonly strides: readonly number[]; readonly as?: DType; readonly subtract?: number; readonly offset?: number }
   /** Winograd kernel transform of [M, C, 3, 3] into [ceil(M/nr)][36 or 16][C][nr], zero past M. */

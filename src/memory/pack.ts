@@ -76,11 +76,11 @@ function packPanels(out: TypedArray, source: Tensor, spec: Spec<"panels">): void
 }
 
 function packNibbles(out: Uint8Array, source: Tensor, spec: Spec<"nibbles">): void {
-  const from = toNumbers(source), { k, n, strideK, strideN, least, offset = 0 } = spec;
+  const from = toNumbers(source), { k, n, strideK, strideN, middle, offset = 0 } = spec;
   const pairs = Math.ceil(k / 2);
   for (let column = 0; column < n; column++) for (let row = 0; row < k; row++) {
     const at = (Math.floor(column / 8) * pairs + (row >> 1)) * 8 + (column % 8);
-    out[at] = (out[at] ?? 0) | (((from[offset + row * strideK + column * strideN] ?? 0) - least) << (4 * (row & 1)));
+    out[at] = (out[at] ?? 0) | ((((from[offset + row * strideK + column * strideN] ?? 0) - middle) & 15) << (4 * (row & 1)));
   }
 }
 

@@ -1,12 +1,13 @@
 /**
- * Products with quantised weights: a panel of 8 columns is read as 8-bit integers, or two steps at a time as 4-bit ones,
- * less its zero points in int16, widened to float32 and multiplied; at the end of a block the sums are scaled. For one row
- * this is bound by the arithmetic of widening, which four rows share.
+ * Products with quantised weights: a panel of 8 columns is read 16 bytes at a time. Its 8-bit integers, or 4-bit ones, are
+ * moved to the highest bits of 32, so that one conversion gives them, with their sign, as float32 in units of a power of
+ * two; less their zero points they are multiplied, and at the end of a block the sums are scaled. For one row this is bound
+ * by that arithmetic, which four rows share.
  */
 import { isSymbolic } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
 import { toNumbers, type Tensor } from "../core/tensor.ts";
-import { add, binary, cast, constant, f32x4, i16x8, i32, i32x4, madd, shift, sub, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
+import { add, binary, bitcast, cast, constant, f32x4, i16x8, i32, i32x4, i8x16, madd, mul, shift, sub, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { PackSpec, Weight } from "../kernel/program.ts";
 import { assign, type Stmt } from "../kernel/stmt.ts";
 import type { MatMulStructure, QuantizedMatrix } from "../kernel/structure.ts";
@@ -21,10 +22,11 @@ export interface BlockWeights {
   readonly kind: "blocks";
   /** 4: two steps in a byte. */
   readonly bits: 4 | 8;
-  readonly dtype: DType;
+  /** Weights of 4 bits have no sign yet: their zero points are above 0. */
+  readonly unsigned: boolean;
   readonly depth: number;
   readonly block: number;
-  /** Panels of int16 zero points, one every block and column; or one for all. */
+  /** Panels of int16 zero points, less what weights were packed less, one every block and column; or one for all. */
   readonly zeros: Buffer | number;
   /** Panels of float32 scales, alike. */
   readonly scales: Buffer;
@@ -42,26 +44,31 @@ export function packBlockWeights(b: KernelBuilder, s: MatMulStructure): Packed |
   const weight = known(b, q.weight), scales = known(b, q.scales), zeros = q.zeros && known(b, q.zeros);
   if (!weight || !scales || (q.zeros && !zeros)) return undefined;
   const blocks = Math.ceil(depth / q.block), block = Math.min(q.block, depth);
-  const [low, high] = range(weight.source), least = high - low < 16 && (block % 2 === 0 || blocks === 1) ? low : undefined;
-  const spec = least === undefined ? panels(depth, n, q, weight, weight.weight.buffer.dtype) : nibbles(depth, n, q, weight, least);
-  const dtype = least === undefined ? weight.weight.buffer.dtype : "uint8", bits = least === undefined ? 8 : 4;
-  const of = b.packed(weight.weight, spec, dtype, packedLength([], spec));
-  const scaleSpec = panels(blocks, n, q, scales, "float32");
+  const span = range(weight.source), points = zeros ? range(zeros.source) : [0, 0] as const;
+  const { bits, middle, unsigned } = packing(span, points, block % 2 === 0 || blocks === 1);
+  const spec = bits === 8 ? panels(depth, n, q, weight, "int8", middle) : nibbles(depth, n, q, weight, middle);
+  const of = b.packed(weight.weight, spec, bits === 8 ? "int8" : "uint8", packedLength([], spec));
+  const scaleSpec = panels(blocks, n, q, scales, "float32"), zeroSpec = zeros && panels(blocks, n, q, zeros, "int16", middle);
   const kind: BlockWeights = {
-    kind: "blocks", bits, dtype, depth, block,
+    kind: "blocks", bits, unsigned, depth, block,
     scales: b.packed(scales.weight, scaleSpec, "float32", packedLength([], scaleSpec)),
-    zeros: zeros ? zeroPanels(b, zeros, blocks, n, q, least ?? 0) : -(least ?? 0),
+    zeros: zeros && zeroSpec && points[0] !== points[1] ? b.packed(zeros.weight, zeroSpec, "int16", packedLength([], zeroSpec)) : points[0] - middle,
   };
   const panelBytes = (bits === 4 ? Math.ceil(depth / 2) : depth) * panelWidth;
   return { kind, at: (into) => ({ kind: "panels", pointer: b.let(into, "panels", addressOf(of)), width: panelWidth, panelBytes, stepBytes: panelWidth, alone: true }) };
 }
 
-/** Zero points less the least weight: one number where they are all the same. */
-function zeroPanels(b: KernelBuilder, zeros: Known, blocks: number, n: number, q: QuantizedMatrix, least: number): Buffer | number {
-  const [low, high] = range(zeros.source);
-  if (low === high) return low - least;
-  const spec: PackSpec = { ...panels(blocks, n, q, zeros, "int16"), ...(least === 0 ? {} : { subtract: least }) };
-  return b.packed(zeros.weight, spec, "int16", packedLength([], spec));
+type Range = readonly [number, number];
+/**
+ * How many bits weights take, and what they are packed less: the zero point where signed integers of those bits hold the
+ * difference, which then costs nothing; else for 4 bits the least of all weights and zero points, for 8 what makes them fit.
+ */
+function packing([low, high]: Range, [zero, last]: Range, inPairs: boolean): { readonly bits: 4 | 8; readonly middle: number; readonly unsigned: boolean } {
+  const fits = (half: number, less: number): boolean => low - less >= -half && high - less < half;
+  const least = Math.min(low, zero), one = zero === last;
+  if (inPairs && one && fits(8, zero)) return { bits: 4, middle: zero, unsigned: false };
+  if (inPairs && Math.max(high, last) - least < 16) return { bits: 4, middle: least, unsigned: true };
+  return { bits: 8, middle: one && fits(128, zero) ? zero : fits(128, 0) ? 0 : low + 128, unsigned: false };
 }
 
 interface Known { readonly weight: Weight; readonly source: Tensor; readonly rows: number; readonly columns: number; readonly offset: number }
@@ -72,7 +79,7 @@ function known(b: KernelBuilder, buffer: Buffer): Known | undefined {
   if (!weight || "input" in weight.source || isSymbolic(rows) || isSymbolic(columns) || isSymbolic(offset)) return undefined;
   return { weight, source: weight.source, rows, columns, offset };
 }
-function range(t: Tensor): readonly [number, number] {
+function range(t: Tensor): Range {
   const values = toNumbers(t);
   let low = Infinity, high = -Infinity;
   for (let i = 0; i < values.length; i++) { low = Math.min(low, values[i] ?? 0); high = Math.max(high, values[i] ?? 0); }
@@ -82,32 +89,35 @@ function range(t: Tensor): readonly [number, number] {
 const strides = (q: QuantizedMatrix, of: Known): { readonly k: number; readonly n: number } => (q.transposed ? { k: of.columns, n: of.rows } : { k: of.rows, n: of.columns });
 const placed = (of: Known) => (of.offset === 0 ? {} : { offset: of.offset });
 
-function panels(k: number, n: number, q: QuantizedMatrix, of: Known, as: DType): PackSpec {
+function panels(k: number, n: number, q: QuantizedMatrix, of: Known, as: DType, subtract = 0): PackSpec {
   const by = strides(q, of);
-  return { kind: "panels", groups: 1, k, n, nr: panelWidth, kStep: 1, strideG: 0, strideK: [{ size: k, stride: by.k }], strideN: by.n, as, ...placed(of) };
+  return { kind: "panels", groups: 1, k, n, nr: panelWidth, kStep: 1, strideG: 0, strideK: [{ size: k, stride: by.k }], strideN: by.n, as, ...(subtract === 0 ? {} : { subtract }), ...placed(of) };
 }
-function nibbles(k: number, n: number, q: QuantizedMatrix, of: Known, least: number): PackSpec {
+function nibbles(k: number, n: number, q: QuantizedMatrix, of: Known, middle: number): PackSpec {
   const by = strides(q, of);
-  return { kind: "nibbles", k, n, strideK: by.k, strideN: by.n, least, ...placed(of) };
+  return { kind: "nibbles", k, n, strideK: by.k, strideN: by.n, middle, ...placed(of) };
 }
 
-/** One step of the contracted axis: its 8 numbers less their zero points as two vectors of float32. */
-interface Step { readonly index: 0 | 1; readonly halves: readonly Expr[] }
+/** One step of the contracted axis, by its number within a turn: its 8 numbers less their zero points, in the block's units, as two vectors of float32. */
+interface Step { readonly index: number; readonly halves: readonly Expr[] }
 export interface Block {
-  /** Address of the block's scales. */
-  readonly scales: Expr;
-  /** Loops over the block: `one` for every step, then `after` for the one or two steps done. */
-  steps(into: Stmt[], one: (into: Stmt[], step: Step) => void, after: (into: Stmt[], count: 1 | 2) => void): void;
+  /** The block's scales, for numbers in its units. */
+  readonly scales: readonly Expr[];
+  /** Loops over the block: `one` for every step, then `after` for the steps of a turn. */
+  steps(into: Stmt[], one: (into: Stmt[], step: Step) => void, after: (into: Stmt[], count: number) => void): void;
 }
+
+/** What the lowest of a weight's bits is worth where it stands: at the top of 32, one lower where a zero point is to be taken off in 16. */
+const unitOf = ({ bits, unsigned }: BlockWeights): number => (bits === 8 ? 2 ** 24 : unsigned ? 2 ** 27 : 2 ** 28);
 
 /** Loops over the blocks of a panel, whose first column is `column` and whose integers lie from `start` on. */
 export function forBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, column: Expr, start: Expr, body: (into: Stmt[], block: Block) => void): void {
-  const { depth, block } = kind, blocks = Math.ceil(depth / block), whole = Math.floor(depth / block), rest = depth - whole * block;
+  const { depth, block } = kind, blocks = Math.ceil(depth / block), whole = Math.floor(depth / block), rest = depth - whole * block, unit = unitOf(kind);
   const panel = column.kind === "const" ? constant(Number(column.value) / panelWidth, i32) : binary("shr", column, constant(3, i32));
   const weights = b.let(into, "pb", start), scales = panelOf(b, into, kind.scales, panel, blocks), zeros = typeof kind.zeros === "number" ? undefined : panelOf(b, into, kind.zeros, panel, blocks);
   const one = (inner: Stmt[], steps: number): void => {
-    const zero = zeros ? b.let(inner, "zero", loadAt(zeros, 0, "int16", i16x8)) : kind.zeros === 0 ? undefined : constant(Number(kind.zeros), i16x8);
-    body(inner, { scales, steps: (target, visit, after) => emitSteps(b, target, kind, { weights, zero, steps }, visit, after) });
+    const own = [0, 16].map((offset) => b.let(inner, "scale", mul(loadAt(scales, offset, "float32", f32x4), constant(1 / unit, f32x4))));
+    body(inner, { scales: own, steps: (target, visit, after) => emitSteps(b, target, kind, { weights, zeros: zerosOf(b, inner, kind, zeros), steps }, visit, after) });
     advance(inner, scales, constant(panelWidth * 4, i32));
     if (zeros) advance(inner, zeros, constant(panelWidth * 2, i32));
   };
@@ -116,43 +126,77 @@ export function forBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, co
   if (rest > 0) one(into, rest);
 }
 
+/** The zero points of a block's columns: of 4-bit weights where those stand in 16 bits, else as float32 in the block's units. */
+interface Zeros { readonly lanes?: Expr; readonly halves?: readonly Expr[] }
+function zerosOf(b: KernelBuilder, into: Stmt[], kind: BlockWeights, at: Expr | undefined): Zeros {
+  const { zeros, bits } = kind, unit = unitOf(kind);
+  if (typeof zeros === "number") {
+    if (zeros === 0) return {};
+    return bits === 4 ? { lanes: constant(zeros << nibbleShift, i16x8) } : { halves: [0, 1].map(() => constant(zeros * unit, f32x4)) };
+  }
+  const points = b.let(into, "zero", loadAt(at ?? addressOf(zeros), 0, "int16", i16x8));
+  if (bits === 4) return { lanes: b.let(into, "zero", shift("shl", points, nibbleShift)) };
+  return { halves: (["low", "high"] as const).map((half) => b.let(into, "zero", mul(cast({ kind: "extend", a: points, half, type: i32x4 }, "f32"), constant(unit, f32x4)))) };
+}
+/** Where a 4-bit weight stands in 16 bits when a zero point is to be taken off: the difference has 5 bits. */
+const nibbleShift = 11;
+
 function panelOf(b: KernelBuilder, into: Stmt[], buffer: Buffer, panel: Expr, blocks: number): Expr {
   return b.let(into, "pq", plus(addressOf(buffer), times(panel, blocks * panelWidth * byteSize(buffer.dtype))));
 }
 
-interface Run { readonly weights: Expr; readonly zero: Expr | undefined; readonly steps: number }
+interface Run { readonly weights: Expr; readonly zeros: Zeros; readonly steps: number }
 
-function emitSteps(b: KernelBuilder, into: Stmt[], kind: BlockWeights, { weights, zero, steps }: Run, visit: (into: Stmt[], step: Step) => void, after: (into: Stmt[], count: 1 | 2) => void): void {
-  const pair = kind.bits === 4, count = pair ? 2 : 1, loops = Math.floor(steps / count);
-  const one = (body: Stmt[], q: Expr, index: 0 | 1): void => {
-    const less = zero ? b.let(body, "q", sub(q, zero)) : q;
-    visit(body, { index, halves: (["low", "high"] as const).map((half) => b.let(body, "b", cast({ kind: "extend", a: less, half, type: i32x4 }, "f32"))) });
+function emitSteps(b: KernelBuilder, into: Stmt[], { bits, unsigned }: BlockWeights, { weights, zeros: { lanes, halves }, steps }: Run, visit: (into: Stmt[], step: Step) => void, after: (into: Stmt[], count: number) => void): void {
+  const each = 8 / bits, turn = 2 * each, turns = Math.floor(steps / turn);
+  /** A step's weights at the top of 16 bits each. */
+  const one = (body: Stmt[], top: Expr, index: number): void => {
+    const q = b.let(body, "q", lanes ? sub(top, lanes) : top);
+    visit(body, { index, halves: [0, 8].map((from, half) => {
+      const value = cast(bitcast(aboveZeros(q, from, 2), i32x4), "f32"), zero = halves?.[half];
+      return b.let(body, "b", zero ? sub(value, zero) : value);
+    }) });
   };
-  const some = (body: Stmt[], done: 1 | 2): void => {
-    const v = b.let(body, "v", loadAt(weights, 0, kind.dtype, i16x8));
-    one(body, pair ? b.let(body, "q", binary("and", v, constant(15, i16x8))) : v, 0);
-    if (done === 2) one(body, b.let(body, "q", shift("shr", v, 4)), 1);
-    advance(body, weights, constant(panelWidth, i32));
-    after(body, done);
-  };
-  if (loops > 0) b.loop(into, "k", 0, constant(loops, i32), 1, loops, (_, body) => some(body, count));
-  if (steps % count > 0) some(into, 1);
+  if (turns > 0) b.loop(into, "k", 0, constant(turns, i32), 1, turns, (_, body) => {
+    const v = b.let(body, "v", loadAt(weights, 0, "int8", i8x16));
+    const parities = bits === 8 ? [v] : nibblesOf(bitcast(v, i16x8), unsigned).map((x) => b.let(body, "v", bitcast(x, i8x16)));
+    for (const part of [0, 1]) parities.forEach((x, parity) => one(body, bitcast(aboveZeros(x, 8 * part, 1), i16x8), part * each + parity));
+    advance(body, weights, constant(2 * panelWidth, i32));
+    after(body, turn);
+  });
+  for (let done = turns * turn; done < steps; done += each) {
+    const v = b.let(into, "v", shift("shl", loadAt(weights, 0, "int8", i16x8), 8)), count = Math.min(each, steps - done);
+    (bits === 8 ? [v] : nibblesOf(v, unsigned)).slice(0, count).forEach((x, parity) => one(into, x, parity));
+    advance(into, weights, constant(panelWidth, i32));
+    after(into, count);
+  }
 }
+
+/** The low and the high halves of bytes, each at the top of its byte, or a bit lower; what else is in a byte is 0. */
+function nibblesOf(v: Expr, lower: boolean): readonly [Expr, Expr] {
+  const mask = constant(lower ? 0x7878 : 0xf0f0 - 0x10000, i16x8);
+  return [binary("and", shift("shl", v, lower ? 3 : 4), mask), binary("and", lower ? shift("shr", v, 1) : v, mask)];
+}
+
+/** Lanes of `size` bytes, from byte `from` of a vector on, each above as many bytes of zeros. */
+const aboveZeros = (v: Expr, from: number, size: 1 | 2): Expr => ({
+  kind: "shuffle", a: constant(0, v.type), b: v, type: v.type,
+  bytes: Array.from({ length: 8 / size }, (_, i) => [0, 16].flatMap((of) => Array.from({ length: size }, (__, byte) => of + from + i * size + byte))).flat(),
+});
 
 /** Adds the whole contracted axis to the accumulators of one panel: totals += scale · Σ a · (q − zero), block by block. */
 export function accumulateBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, totals: Accumulators, a: ARows, column: Expr, start: Expr): void {
   const rows = a.pointers.map((p) => b.let(into, "pa", p));
   // A single row has sums of its own for odd steps, so that additions do not wait for each other.
-  const chains = kind.bits === 4 && totals.length === 1 ? 2 : 1;
+  const chains = totals.length === 1 ? 2 : 1;
   forBlocks(b, into, kind, column, start, (body, block) => {
     const sums = totals.map((row) => row.map(() => Array.from({ length: chains }, () => b.let(body, "sum", constant(0, f32x4)))));
     block.steps(body, (inner, { index, halves }) => sums.forEach((row, r) => {
       const x = b.let(inner, "a", elementOfA(a, rows, r, index));
       row.forEach((parts, j) => { const sum = parts[index % chains], y = halves[j]; if (sum?.kind === "local" && y) inner.push(assign(sum.name, madd(x, y, sum, b.relaxed))); });
     }), (inner, count) => { for (const row of rows) advance(inner, row, times(toIndex(a.stepBytes), count)); });
-    const scales = [0, 16].map((offset) => b.let(body, "scale", loadAt(block.scales, offset, "float32", f32x4)));
     totals.forEach((row, r) => row.forEach((total, j) => {
-      const [first, ...more] = sums[r]?.[j] ?? [], scale = scales[j];
+      const [first, ...more] = sums[r]?.[j] ?? [], scale = block.scales[j];
       if (total.kind === "local" && first && scale) body.push(assign(total.name, madd(more.reduce((x, y) => add(x, y), first), scale, total, b.relaxed)));
     }));
   });
@@ -162,7 +206,7 @@ export function accumulateBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeig
 function elementOfA(a: ARows, rows: readonly Expr[], r: number, step: number): Expr {
   const row = rows[a.rowBytes === undefined ? r : 0] ?? constant(0, i32), before = a.rowBytes === undefined ? 0 : r * a.rowBytes;
   if (step === 0) return splatAt(row, before, "float32", f32x4);
-  return isSymbolic(a.stepBytes) ? splatAt(plus(row, toIndex(a.stepBytes)), before, "float32", f32x4) : splatAt(row, before + a.stepBytes, "float32", f32x4);
+  return isSymbolic(a.stepBytes) ? splatAt(plus(row, times(toIndex(a.stepBytes), step)), before, "float32", f32x4) : splatAt(row, before + step * a.stepBytes, "float32", f32x4);
 }
 
 /** Moves a pointer on. */

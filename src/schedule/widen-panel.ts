@@ -4,7 +4,7 @@
  */
 import { constant, f32x4, i32, mul, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { Stmt } from "../kernel/stmt.ts";
-import { addressOf, loadAt, storeAt, type KernelBuilder } from "./builder.ts";
+import { addressOf, storeAt, type KernelBuilder } from "./builder.ts";
 import { advance, forBlocks, panelWidth, type BlockWeights } from "./block-weights.ts";
 import type { BColumns } from "./tile.ts";
 
@@ -18,9 +18,8 @@ export const widePanel = (b: KernelBuilder, kind: BlockWeights): Buffer => b.tem
 export function widenPanel(b: KernelBuilder, into: Stmt[], kind: BlockWeights, wide: Buffer, column: Expr, start: Expr): BColumns {
   const to = b.let(into, "to", addressOf(wide));
   forBlocks(b, into, kind, column, start, (body, block) => {
-    const scales = [0, 16].map((offset) => b.let(body, "scale", loadAt(block.scales, offset, "float32", f32x4)));
     block.steps(body, (inner, step) => step.halves.forEach((half, j) =>
-      inner.push(storeAt(to, step.index * panelWidth * 4 + j * 16, "float32", mul(half, scales[j] ?? constant(0, f32x4))))),
+      inner.push(storeAt(to, step.index * panelWidth * 4 + j * 16, "float32", mul(half, block.scales[j] ?? constant(0, f32x4))))),
     (inner, count) => advance(inner, to, constant(count * panelWidth * 4, i32)));
   });
   return { pointer: addressOf(wide), offsets: [0, 16], stepBytes: panelWidth * 4 };
