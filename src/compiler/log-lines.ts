@@ -47,5 +47,6 @@ function approximationLines({ approximations }: Report): string[] {
 function narrowedLines({ narrowed }: Report): string[] {
   if (!narrowed) return [];
   const done = narrowed.filter((n) => n.error !== undefined), worst = done.reduce((most, n) => Math.max(most, n.error ?? 0), 0);
-  return [`[GE] Weights in fewer bits: ${done.length} of ${narrowed.length}${done.length ? `, each element changed by at most ${worst.toExponential(1)} of its weight's largest` : ""}`];
+  const fed = narrowed.filter((n) => n.kept === "overridable").length;
+  return [`[GE] Weights in fewer bits: ${done.length} of ${narrowed.length}${fed ? ` (${fed} are inputs of the model too: --freeze-initializers makes them constant)` : ""}${done.length ? `, each element changed by at most ${worst.toExponential(1)} of its weight's largest` : ""}`];
 }

@@ -18,13 +18,19 @@ import { denseLayout } from "./builder.ts";
 
 export type WeightForm = "f16" | "int8";
 
+/**
+ * Why a weight keeps its type. `shared`: others than contractions read it, or contractions along other axes. `overridable`:
+ * it is an input of the model too. `range`: an element is not finite in the narrow type.
+ */
+export type KeptWeight = "keep-dtype" | "shared" | "overridable" | "range";
+
 /** A weight that was narrowed, or why it was not. */
 export interface NarrowedWeight {
   readonly weight: string;
   /** Original nodes that read it. */
   readonly nodes: readonly string[];
   readonly elements: number;
-  readonly kept?: "keep-dtype" | "shared" | "range";
+  readonly kept?: KeptWeight;
   /** The largest change of an element, as a share of the largest element. */
   readonly error?: number;
   /** In memory, too. */
@@ -32,9 +38,9 @@ export interface NarrowedWeight {
 }
 
 /** Fewer elements than this are not worth their error. */
-const leastElements = 1024;
-/** An int8 matrix of fewer elements is in the cache anyway. */
-const leastResident = 64 * 1024;
+const leastElements = 256;
+/** Matrices of fewer elements are read from a cache: there their kernel is bound by arithmetic, and widening costs up to 0.3 of its speed. */
+const leastResident = 2 ** 21;
 
 interface Use { readonly kernel: Kernel; readonly buffer: Buffer; readonly nodes: readonly string[]; /** Of the output channels, in elements of the source; undefined where there is none. */ readonly stride: number | undefined }
 
@@ -53,8 +59,10 @@ export function narrowWeights(program: Program, form: WeightForm, keeps: (nodes:
   const narrowed: NarrowedWeight[] = [], changed = new Map<Weight, Weight>(), resident = new Residents(program.placements);
   for (const weight of program.weights) {
     const storage = storageOf(weight.buffer), by = storage && uses.get(storage);
-    if (!by || "input" in weight.source || weight.source.dtype !== "float32" || weight.pack.kind !== "copy" || sizeOf(weight.source.dims) < leastElements) continue;
-    const nodes = [...new Set(by.flatMap((u) => u.nodes))], entry = { weight: weight.buffer.name, nodes, elements: sizeOf(weight.source.dims) };
+    const elements = Number(dimProduct(weight.buffer.shape));
+    if (!by || weight.buffer.dtype !== "float32" || weight.pack.kind !== "copy" || !(elements >= leastElements)) continue;
+    const nodes = [...new Set(by.flatMap((u) => u.nodes))], entry = { weight: weight.buffer.name, nodes, elements };
+    if ("input" in weight.source) { narrowed.push({ ...entry, kept: "overridable" }); continue; }
     const [first] = by, axis = first?.stride === undefined ? undefined : axisOf(weight.source.dims, first.stride);
     const kept = keeps(nodes) ? "keep-dtype" : new Set(by.map((u) => u.kernel)).size < (reads.get(storage) ?? 0) ? "shared" : undefined;
     const result = kept ?? (form === "f16" ? inHalves(weight.source) : axis === undefined || by.some((u) => u.stride !== first?.stride) ? "shared" : inBytes(weight.source, axis)) ?? "range";
