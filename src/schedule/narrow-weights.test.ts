@@ -32,7 +32,7 @@ const lstm: ModelSpec = {
 };
 const convolution = (form: ConvForm): ModelSpec => convBnRelu(form).spec;
 
-const feeds: Readonly<Record<string, Record<string, Tensor>>> = {};
+const feeds: Record<string, Record<string, Tensor>> = {};
 function feedsOf(spec: ModelSpec): Record<string, Tensor> {
   const known = feeds[JSON.stringify(spec.inputs)];
   return known ?? (feeds[JSON.stringify(spec.inputs)] = Object.fromEntries(Object.entries(spec.inputs).map(([name, { dims }]) => [name, Tensor.of(randomTensor(dims.map((d) => (typeof d === "number" ? d : 6)), random))])));
