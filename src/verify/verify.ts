@@ -22,6 +22,8 @@ export interface Verification {
   readonly sites: readonly VerifiedSite[];
   /** The largest difference allowed, as a share of an output's largest element. */
   readonly tolerance: number;
+  /** Where weights are held in fewer bits: what that changes, in runs of the result. `runs` are then those of the same program with all bits. */
+  readonly narrowed?: Outcome;
 }
 export interface DroppedRewrite extends SkippedRewrite {
   /** How far an output was off with it, as a share of its largest element; infinite for NaN in other places. */
@@ -44,17 +46,20 @@ const largestAllowed = 1e-4;
 /** Compiles and verifies within `budget` seconds (the reference run is always made). Fails with OF5201 where no rewrite is to blame. */
 export async function compileVerified(source: ModelSource, options: CompileOptions, budget: number): Promise<Compiled & { readonly verification: Verification }> {
   const deadline = performance.now() + 1000 * budget;
-  const { onStage: _, externalWeights: _outside, ...unobserved } = options;
+  const { onStage: _, externalWeights: _outside, weights, ...unobserved } = options;
   const trials = await Trials.prepare(source, unobserved, { deadline });
   const skip: SkippedRewrite[] = [...(options.skip ?? [])];
   const dropped: DroppedRewrite[] = [];
   for (;;) {
-    const compiled = compileModel(source, { ...options, skip });
+    const compiled = compileModel(source, weights ? { ...unobserved, skip } : { ...options, skip });
     const tolerance = toleranceOf(compiled);
     const { outcome, direct } = await judge(compiled, { ...unobserved, skip }, source, trials, tolerance);
     if (outcome.worst <= tolerance) {
       const notRun = [...trials.notRun, ...(direct ? ["special inputs on convolutions by Winograd's algorithm, where an infinity spreads over its tile: direct convolutions were run on them instead"] : [])];
-      return { ...compiled, verification: { runs: outcome.runs, notRun, dropped, sites: verdicts(compiled.report.sites, dropped), tolerance } };
+      const verification = { runs: outcome.runs, notRun, dropped, sites: verdicts(compiled.report.sites, dropped), tolerance };
+      if (!weights) return { ...compiled, verification };
+      const narrow = compileModel(source, { ...options, skip }), special = direct ? { special: compileModel(source, { ...unobserved, weights, skip, winograd: false }) } : {};
+      return { ...narrow, verification: { ...verification, narrowed: await trials.run(narrow, Infinity, special) } };
     }
     const culprit = await findCulprit(source, { ...unobserved, skip }, trials, outcome, tolerance);
     if (!culprit) {
