@@ -1,5 +1,6 @@
 /** Options as callers without types may give them: refused by name where they are not what they should be. */
 import { fail, nearestName } from "../core/diagnostic.ts";
+import { isChoices } from "../schedule/choices.ts";
 import type { OptimiseOptions } from "./optimise.ts";
 
 type Check = readonly [wanted: string, isRight: (value: unknown) => boolean];
@@ -26,6 +27,7 @@ const checks: Readonly<Record<keyof OptimiseOptions | "check" | "verify" | "veri
   outputTypes: ["an element type, or element types by output", (v) => typeof v === "string" || isRecord(v)],
   externalWeights: ["'each' or 'combined'", (v) => v === "each" || v === "combined"],
   externalLocation: text,
+  choices: ["choices by kernel, such as those in a file that onnxfuse tune writes", isChoices],
   weights: ["'f16' or 'int8'", (v) => v === "f16" || v === "int8"],
   level: ["'standard' or 'functions'", (v) => v === "standard" || v === "functions"],
   check: ["a whole number of at least 0", (v) => typeof v === "number" && Number.isSafeInteger(v) && v >= 0],

@@ -56,7 +56,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
   const fused = fuseModel(source, options, true);
   const { graph: model, regions } = fused;
   const typeOf = (node: string): string | undefined => model.info.nodeTypes.get(node);
-  const { program, plan, code, relaxation, attention, work, narrowed } = build(model.graph, regions, { ...narrowing(options, typeOf), reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true, separateSteps: options.separateSteps ?? false, ...observed(options) });
+  const { program, plan, code, relaxation, attention, work, narrowed } = build(model.graph, regions, { ...narrowing(options, typeOf), ...(options.choices ? { choices: options.choices } : {}), reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true, separateSteps: options.separateSteps ?? false, ...observed(options) });
   const bytes = source instanceof Uint8Array ? source : source.model;
   const hosts = [...allSteps(program.steps)].filter((s) => s.kind === "host");
   const compiled = countSteps(program);

@@ -1,6 +1,7 @@
 /** What a compilation may be asked, and its normal form, which artifacts record. */
 import type { DType } from "../core/dtype.ts";
 import type { Rule } from "../rewrite/rule.ts";
+import type { Choices } from "../schedule/choices.ts";
 import type { StageObserver } from "./stages.ts";
 import type { FusionSwitches } from "./switches.ts";
 
@@ -34,6 +35,8 @@ export interface CompileOptions {
   readonly separateSteps?: boolean;
   /** Keeps weights in files beside the artifact: one for `each`, or all `combined`. Default: inside. */
   readonly externalWeights?: "each" | "combined";
+  /** Tiles, strips and algorithms by kernel, as `onnxfuse tune` has measured them; kernels that are not named have the defaults. */
+  readonly choices?: Choices;
   /** Holds the weights of contractions in float16, or in int8 with a scale for every output channel. Default: as the model does. Nodes in `keepDtype` keep theirs. */
   readonly weights?: "f16" | "int8";
   /** Leaves the fusion report out of the artifact. Default false. */
@@ -66,6 +69,7 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   const sorted = (record: Readonly<Record<string, unknown>>): Record<string, unknown> => Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
   const { allowApproximate: loose = false } = options;
   if (loose === true || (loose !== false && loose.length)) out["allowApproximate"] = loose === true ? true : [...loose].sort();
+  if (options.choices && Object.keys(options.choices).length) out["choices"] = Object.fromEntries(Object.entries(sorted(options.choices)).map(([k, c]) => [k, sorted(c as Record<string, unknown>)]));
   if (options.customRules !== undefined) out["customRules"] = typeof options.customRules === "string" ? JSON.parse(options.customRules) : options.customRules;
   if (options.dims && Object.keys(options.dims).length) out["dims"] = sorted(options.dims);
   if (options.enableFusion === false) out["enableFusion"] = false;

@@ -11,6 +11,7 @@ import { planMemory, type MemoryPlan } from "../memory/plan.ts";
 import { chooseLayouts } from "../schedule/layout.ts";
 import { legalize } from "../schedule/legalize.ts";
 import { scheduleLoops } from "../schedule/loops.ts";
+import type { Choices } from "../schedule/choices.ts";
 import { narrowWeights, type NarrowedWeight, type WeightForm } from "../schedule/narrow-weights.ts";
 import { integerNarrowing } from "../schedule/narrow-integers.ts";
 import { scheduleStructures } from "../schedule/structures.ts";
@@ -38,6 +39,8 @@ export interface BuildOptions {
   readonly reuse?: boolean;
   /** 3x3 convolutions may be computed by F(4x4,3x3). */
   readonly winograd?: boolean;
+  /** What was measured to be best, by kernel. */
+  readonly choices?: Choices;
   /** Weights of contractions in fewer bits, but those of nodes that are kept. */
   readonly weights?: { readonly form: WeightForm; readonly keeps: (nodes: readonly string[]) => boolean };
   /** Every kernel call is a function of its own for the runtime, so that each can be timed. */
@@ -46,7 +49,7 @@ export interface BuildOptions {
 }
 
 /** Graph and regions → program → plan → code. */
-export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true, separateSteps = false, weights, onStage = () => undefined }: BuildOptions = {}): Built {
+export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true, separateSteps = false, weights, choices, onStage = () => undefined }: BuildOptions = {}): Built {
   const lowered = lowerProgram(graph, regions);
   onStage({ name: "lowered", program: lowered });
   const attention = [...allSteps(lowered.steps)].flatMap((s) => (s.kind === "call" && s.kernel.structure?.kind === "attention" ? [s.origin.nodes] : []));
@@ -55,7 +58,7 @@ export function build(graph: Graph, regions: readonly Region[], { reuse = true, 
   onStage({ name: "laid-out", program: laidOut });
   const narrowIntegers = integerNarrowing(laidOut);
   const looped = mapKernels(laidOut, (kernel) => (kernel.structure ? kernel : scheduleLoops(narrowIntegers(kernel), laidOut.placements)));
-  const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true, winograd }));
+  const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true, winograd, ...(choices ? { choices } : {}) }));
   const scheduled = mapKernels({ placements, ...structured }, (kernel) => (kernel.structure ? scheduleLoops(kernel, placements) : kernel));
   onStage({ name: "scheduled", program: scheduled });
   const program = shareWeights(mapKernels(scheduled, (kernel) => legalize(kernel, placements)));

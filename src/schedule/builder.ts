@@ -6,6 +6,7 @@ import type { Dim } from "../core/dim.ts";
 import { dimMul } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
 import { constant, i32, local, type Axis, type Buffer, type Expr, type Type } from "../kernel/expr.ts";
+import type { Choices, KernelChoice } from "./choices.ts";
 import type { Layout } from "../kernel/kernel.ts";
 import type { PackSpec, Weight } from "../kernel/program.ts";
 import { letLocal, loop, type LoopMode, type Stmt } from "../kernel/stmt.ts";
@@ -17,6 +18,8 @@ export interface ScheduleTarget {
   readonly relaxedSimd: boolean;
   /** 3x3 convolutions may be computed by F(4x4,3x3), whose rounding errors are larger. Default true. */
   readonly winograd?: boolean;
+  /** What was measured to be best, by kernel. */
+  readonly choices?: Choices;
 }
 
 /** What a schedule may ask about the program around a kernel. */
@@ -48,14 +51,25 @@ export class KernelBuilder {
   private readonly scratchBuffers: Buffer[] = [];
   private readonly extraInputs = new Set<Buffer>();
 
-  constructor(kernelName: string, context: ScheduleContext) {
+  private readonly choice: KernelChoice;
+
+  constructor(kernelName: string, context: ScheduleContext, choice: KernelChoice = {}) {
     this.prefix = kernelName;
     this.context = context;
+    this.choice = choice;
   }
 
   get relaxed(): boolean {
     return this.context.target.relaxedSimd;
   }
+  /** The register tile: rows, and columns in order of preference. */
+  get tile(): { readonly rows: number; readonly widths: readonly number[] } {
+    return this.choice.tile === "2x16" ? { rows: 2, widths: [16, 8] } : { rows: 4, widths: [8] };
+  }
+  /** Whether costly epilogues run along strips. */
+  get strips(): boolean { return this.choice.strips ?? true; }
+  /** Whether convolutions may be computed by Winograd's algorithm. */
+  get winograd(): boolean { return (this.context.target.winograd ?? true) && (this.choice.winograd ?? true); }
   get scratch(): readonly Buffer[] {
     return this.scratchBuffers;
   }

@@ -112,11 +112,11 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
       b.loop(body, "y", 0, count, 1, outer.count, (y, rowBody) => emitSpans(b, rowBody, { s, p, kind, source, y }, positions, plus(first, y), columns));
       return;
     }
-    if (stripsPay(s)) {
+    if (stripsPay(b, s)) {
       b.loop(body, "y", 0, count, 1, outer.count, (y, rowBody) => emitStrips(b, rowBody, { s, p, kind, source, y }, rowEpilogue(b, rowBody, s, p, positions, plus(first, y)), columns));
       return;
     }
-    forColumns(b, body, columns, s.channel.extent, tileWidths(p.inner.count), (inner, column, width, lanes, valid) => {
+    forColumns(b, body, columns, s.channel.extent, tileWidths(b, p.inner.count), (inner, column, width, lanes, valid) => {
       const panel = columnsAt(columns, column, width, lanes);
       const pointer = b.letIndex(inner, "panel", panel.pointer);
       b.loop(inner, "y", 0, count, 1, outer.count, (y, rowBody) => {
@@ -137,7 +137,7 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
 const rowsFrom = (b: KernelBuilder, into: Stmt[], rows: InputRows, first: Expr): InputRows => ({ ...rows, pointer: b.let(into, "input", plus(rows.pointer, times(first, toIndex(rows.rowBytes)))) });
 
 /** A short row leaves registers for more columns. */
-const tileWidths = (count: Dim): readonly number[] => (count === 1 ? [32, 8] : count === 2 ? [16, 8] : [8]);
+const tileWidths = (b: KernelBuilder, count: Dim): readonly number[] => (count === 1 ? [32, 8] : count === 2 ? [16, 8] : b.tile.widths);
 
 interface Row {
   readonly s: ConvStructure; readonly p: ConvProblem; readonly kind: TileKind;
@@ -157,18 +157,18 @@ function rowEpilogue(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
 }
 
 /** Whether rows are finished along strips: then all channels of some positions are computed before the next ones. */
-const stripsPay = (s: ConvStructure): boolean => isCostly(s.stores) && suitsStrips(s.channel.extent);
+const stripsPay = (b: KernelBuilder, s: ConvStructure): boolean => b.strips && isCostly(s.stores) && suitsStrips(s.channel.extent);
 /** Positions a strip holds at least: every strip reads all weights. */
 const stripPositions = 32;
 
 /** A row of output positions, a strip of them after the other. */
 function emitStrips(b: KernelBuilder, into: Stmt[], row: Row, epilogue: Epilogue, columns: PanelColumns): void {
   const { s, p: { inner } } = row;
-  const strip = present(stripFor(b, into, epilogue, row.kind.kind === "float" ? "float32" : "int32", s.channel.extent, tileRows, stripPositions), "strip");
+  const strip = present(stripFor(b, into, epilogue, row.kind.kind === "float" ? "float32" : "int32", s.channel.extent, positionMultiple, stripPositions), "strip");
   b.loop(into, "part", 0, toIndex(inner.count), strip.rows, inner.count, (from, part) => {
     const count = isSymbolic(inner.count) || inner.count % strip.rows !== 0 ? b.let(part, "count", min(constant(strip.rows, i32), sub(toIndex(inner.count), from))) : constant(strip.rows, i32);
     const known = !isSymbolic(inner.count) && inner.count <= strip.rows ? constant(inner.count, i32) : count;
-    forColumns(b, part, columns, s.channel.extent, tileWidths(inner.count), (body, column, width, lanes) => {
+    forColumns(b, part, columns, s.channel.extent, tileWidths(b, inner.count), (body, column, width, lanes) => {
       const panel = columnsAt(columns, column, width, lanes);
       emitRow(b, body, row, { panel: { ...panel, pointer: b.letIndex(body, "panel", panel.pointer) }, column, width, lanes }, from, known, (at, x, accumulators) =>
         strip.keep(at, sub(x, from), column, accumulators));
@@ -191,7 +191,7 @@ function emitSpans(b: KernelBuilder, into: Stmt[], r: Row, positions: ReadonlyMa
   const sums = b.let(into, "sums", addressOf(b.temporary("span", dtype, [channels, spanPositions])));
   b.loop(into, "part", 0, toIndex(p.inner.count), spanPositions, p.inner.count, (from, part) => {
     const count = b.let(part, "count", min(constant(spanPositions, i32), sub(toIndex(p.inner.count), from)));
-    forColumns(b, part, columns, channels, tileWidths(p.inner.count), (body, column, width, lanes) =>
+    forColumns(b, part, columns, channels, tileWidths(b, p.inner.count), (body, column, width, lanes) =>
       emitRow(b, body, r, { panel: columnsAt(columns, column, width, lanes), column, width, lanes }, from, count, (at, x, accumulators) => {
         const to = b.let(at, "to", plus(sums, times(sub(x, from), 4)));
         accumulators.forEach((vectors, i) => {
@@ -207,7 +207,7 @@ function emitSpans(b: KernelBuilder, into: Stmt[], r: Row, positions: ReadonlyMa
 function emitRow(b: KernelBuilder, into: Stmt[], r: Row, columns: TileColumns, begin: Expr, count: Expr, finish: Finish): void {
   const start = b.let(into, "from", plus(r.source.pointer, times(times(r.y, r.p.outer.stride), toIndex(r.source.rowBytes))));
   const tile = (x: Expr, body: Stmt[], rows: number): void => emitTile(b, body, r, columns, start, plus(begin, x), rows, finish);
-  const { count: extent } = r.p.inner;
+  const { count: extent } = r.p.inner, tileRows = b.tile.rows;
   if (count.kind !== "const") {
     const whole = b.let(into, "full", binary("and", count, constant(-tileRows, i32)));
     b.loop(into, "x", 0, whole, tileRows, extent, (x, body) => tile(x, body, tileRows));
@@ -219,7 +219,8 @@ function emitRow(b: KernelBuilder, into: Stmt[], r: Row, columns: TileColumns, b
   else if (full > 0) b.loop(into, "x", 0, constant(full, i32), tileRows, extent, (x, body) => tile(x, body, tileRows));
   if (positions > full) tile(constant(full, i32), into, positions - full);
 }
-const tileRows = 4;
+/** What strips hold a multiple of: the positions of the largest tile. */
+const positionMultiple = 4;
 
 function emitTile(b: KernelBuilder, into: Stmt[], r: Row, { panel, width, lanes }: TileColumns, start: Expr, x: Expr, rows: number, finish: Finish): void {
   const { p, source } = r;

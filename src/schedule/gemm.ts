@@ -61,7 +61,8 @@ export interface Gemm {
   readonly epilogue: Epilogue;
 }
 
-const tileRows = 4;
+/** What blocks and strips hold a multiple of: the rows of the largest tile. */
+const rowMultiple = 4;
 /** Bytes of A that are to stay in the second-level cache. */
 const blockBytes = 256 * 1024;
 /** Rows a strip holds at least: every strip reads all of B. */
@@ -70,7 +71,7 @@ const stripRows = 32;
 /** Writes the loops. Whatever the operands' addresses depend on must be bound. */
 export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
   gemm.epilogue.begin(into);
-  const strip = gemm.b.kind === "dots" ? undefined : stripFor(b, into, gemm.epilogue, gemm.kind.kind === "pairs" ? "int32" : "float32", gemm.columns, tileRows, stripRows);
+  const strip = gemm.b.kind === "dots" ? undefined : stripFor(b, into, gemm.epilogue, gemm.kind.kind === "pairs" ? "int32" : "float32", gemm.columns, rowMultiple, stripRows);
   const block = Math.min(blockRows(gemm), strip?.rows ?? Infinity);
   const { rows } = gemm;
   if (gemm.a.kind === "direct" && !isSymbolic(rows) && rows <= block) {
@@ -90,12 +91,12 @@ export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
 function blockRows(gemm: Gemm): number {
   const depth = gemm.a.kind === "gathered" ? gemm.a.depth : gemm.steps;
   const bytes = 4 * (isSymbolic(depth) ? 512 : Math.max(1, depth));
-  const fits = Math.floor(blockBytes / bytes / tileRows) * tileRows;
+  const fits = Math.floor(blockBytes / bytes / rowMultiple) * rowMultiple;
   const most = Math.max(16, Math.min(512, fits));
   const { upper } = dimRange(gemm.rows);
   // Blocks of equal size: a short last one would read all of B for little.
-  const even = Number.isFinite(upper) ? Math.ceil(upper / Math.max(1, Math.ceil(upper / most)) / tileRows) * tileRows : most;
-  return Math.max(tileRows, even);
+  const even = Number.isFinite(upper) ? Math.ceil(upper / Math.max(1, Math.ceil(upper / most)) / rowMultiple) * rowMultiple : most;
+  return Math.max(rowMultiple, even);
 }
 
 /** Scratch for a block of computed rows; gives a function that fills it. */
@@ -124,10 +125,10 @@ function emitTiles(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRow
     b.loop(into, "m", 0, count, 1, rows, (m, body) => emitDots(b, body, gemm, a, operand, firstRow, m));
     return;
   }
-  const columnsOf = gemm.b;
+  const columnsOf = gemm.b, { rows: tileRows, widths } = b.tile;
   const fullRows = known === undefined ? b.let(into, "full", binary("and", count, constant(-tileRows, i32))) : constant(known - (known % tileRows), i32);
   if (known === undefined || known >= tileRows) {
-    const tiles = (target: Stmt[], wide?: Buffer): void => forColumns(b, target, columnsOf, gemm.columns, [8], (body, column, width, lanes, valid) => {
+    const tiles = (target: Stmt[], wide?: Buffer): void => forColumns(b, target, columnsOf, gemm.columns, widths, (body, column, width, lanes, valid) => {
       const at = wide && gemm.kind.kind === "blocks" ? widenPanel(b, body, gemm.kind, wide, column, columnsAt(columnsOf, column, width, lanes).pointer) : undefined;
       const one = (m: Expr, inner: Stmt[]): void => emitTile(b, inner, gemm, a, columnsOf, firstRow, m, tileRows, column, width, lanes, valid, at);
       if (known !== undefined && known < 2 * tileRows) one(constant(0, i32), body);

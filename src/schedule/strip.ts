@@ -36,7 +36,7 @@ export interface Strip {
  * least (a multiple of `multiple`). Undefined: store tile by tile.
  */
 export function stripFor(b: KernelBuilder, into: Stmt[], epilogue: Epilogue, dtype: DType, columns: Dim, multiple: number, least = multiple): Strip | undefined {
-  if (!epilogue.costly || isSymbolic(columns) || !suitsStrips(columns)) return undefined;
+  if (!b.strips || !epilogue.costly || isSymbolic(columns) || !suitsStrips(columns)) return undefined;
   const flat = flatten(b, into, epilogue, dtype, columns);
   const width = flat ? columns : Math.ceil(columns / 8) * 8, rowBytes = width * 4;
   const rows = Math.max(least, Math.floor(stripBytes / rowBytes / multiple) * multiple);

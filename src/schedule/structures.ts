@@ -11,6 +11,7 @@ import type { PackSpec, Placement, Program, Step, Storage, Weight } from "../ker
 import { allSteps } from "../kernel/segments.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
+import { signatureOf } from "./choices.ts";
 import { denseLayout, KernelBuilder, type ScheduleContext, type ScheduleTarget } from "./builder.ts";
 import { scheduleAttention } from "./attention.ts";
 import { scheduleConvolution } from "./convolution.ts";
@@ -22,7 +23,7 @@ import { scheduleRecurrence } from "./recurrence.ts";
  * loops are then scheduled like any others).
  */
 export function scheduleStructure(kernel: Kernel, context: ScheduleContext): Kernel | undefined {
-  const b = new KernelBuilder(kernel.name, context);
+  const b = new KernelBuilder(kernel.name, context, context.target.choices?.[signatureOf(kernel) ?? ""]);
   const body = structureLoops(b, kernel);
   if (!body) return undefined;
   const used = buffersOf(body);

@@ -39,7 +39,7 @@ export function suitsWinograd(b: KernelBuilder, s: ConvStructure, p: ConvProblem
   const { outer, inner } = p;
   const shape = [outer, inner].every((d) => d.taps === 3 && d.stride === 1 && d.dilation === 1 && d.scale === 1 && d.tapStep === 1) && outer.at === 2 && inner.at === 3;
   const rowMajor = b.layout(s.weight).strides.every((stride, d) => stride === [9 * Number(c), 9, 3, 1][d]) && b.layout(s.weight).offset === 0;
-  if (!shape || !rowMajor || b.context.target.winograd === false || s.transposed || s.group.extent !== 1 || isSymbolic(c) || isSymbolic(m) || c % 4 !== 0 || m % 4 !== 0 || c < leastChannels || m < leastChannels || c > m * mostInputs) return false;
+  if (!shape || !rowMajor || !b.winograd || s.transposed || s.group.extent !== 1 || isSymbolic(c) || isSymbolic(m) || c % 4 !== 0 || m % 4 !== 0 || c < leastChannels || m < leastChannels || c > m * mostInputs) return false;
   if (!isSymbolic(outer.count) && !isSymbolic(inner.count) && outer.count * inner.count < leastPositions) return false;
   if (filled(outer.count) * filled(inner.count) < leastFilled) return false;
   return weight !== undefined && !("input" in weight.source) && weight.source.dtype === "float32" && winogradError(weight.source) <= largestError;
