@@ -92,6 +92,7 @@ const probes: Readonly<Record<string, readonly [kernels: number, build: Build]>>
   "Mish": [1, (b) => { const x = rows(b); return b.add(op.Mul, [x, b.add(op.Tanh, [b.add(op.Softplus, [x])])]); }],
   "element-wise chain": [1, (b) => b.add(op.Neg, [b.add(op.Sqrt, [b.add(op.Relu, [b.add(op.Add, [b.add(op.Mul, [rows(b), 2]), 1])])])])],
   "three products of one graph input": [3, (b) => { const x = rows(b); return [0, 1, 2].map(() => b.add(op.MatMul, [x, b.random([8, 6])])); }],
+  "three products of one graph input, each read by a softmax": [4, (b) => { const x = rows(b); return [0, 1, 2].map(() => b.add(op.Softmax, [b.add(op.MatMul, [x, b.random([8, 6])])])); }],
   "MatMul Add Relu, rank 3": [1, (b) => b.add(op.Relu, [b.add(op.Add, [matmul(b), b.random([6])])])],
   "MatMul Add Relu, rank 2": [1, (b) => b.add(op.Relu, [b.add(op.Add, [b.add(op.MatMul, [b.input("x", ["n", 8]), b.random([8, 6])]), b.random([6])])])],
   "Relu Relu Clip Relu": [1, (b) => b.add(op.Relu, [b.add(op.Clip, [b.add(op.Relu, [b.add(op.Relu, [rows(b)])]), -1, 6])])],

@@ -2,7 +2,9 @@
  * The guards that hold for every fusion (U1 to U20 of the field's catalogue): each is one shared condition with one
  * code. Where it holds, a fusion fires; where it does not, the fusion is refused with that code. Results stay either way.
  */
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { universalGuards } from "../scripts/pages/guards.ts";
 import { compileModel } from "../src/compiler/compile.ts";
 import { optimiseModel } from "../src/compiler/optimise.ts";
 import { DiagnosticError } from "../src/core/diagnostic.ts";
@@ -105,6 +107,7 @@ const guards: Readonly<Record<string, Guard>> = {
     ...foldNorm,
     refuses: {
       "precision-loss": (b) => norm(b, conv(b, b.random([4, 3, 1, 1], { low: 3, high: 4 })), b.numbers([3e38, 3e38, 3e38, 3e38])),
+      "scale-range": (b) => { const one = b.numbers([1, 1, 1, 1]); return b.add(op.BatchNormalization, [conv(b), one, one, b.numbers([0, 1e35, 0, 0]), one], {}, "norm"); },
       "not-finite": (b) => norm(b, conv(b, b.numbers(Array.from({ length: 12 }, (_, i) => (i === 5 ? Infinity : i)), [4, 3, 1, 1]))),
     },
   },
@@ -239,6 +242,15 @@ describe("guards of whole models", () => {
     expect(codeOf(() => compileModel(modelBytes(spec({ ...own, domain: "com.example" }))))).toMatch(/^OF20/);
     expect(compileModel(modelBytes(spec({ ...own, attributes: { unheard_of: 1 } }))).report.warnings).toMatchObject([{ code: "OF2052" }]);
   });
+});
+
+test("every guard is listed with the codes that are tested here", () => {
+  const own = readFileSync(new URL(import.meta.url), "utf8");
+  expect(universalGuards.map((g) => g.id)).toEqual(Array.from({ length: 20 }, (_, i) => `U${i + 1}`));
+  for (const { id, codes } of universalGuards) {
+    expect(own).toMatch(new RegExp(`"[^"]*\\b${id}\\b[^"]*"`));
+    for (const code of codes) expect(own, code).toContain(code);
+  }
 });
 
 function optimisedGraph(spec: ModelSpec): { readonly graph: Graph } {

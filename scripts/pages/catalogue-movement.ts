@@ -51,7 +51,7 @@ export const movement: CatalogueSection = {
     row("pairs of Reshape around Softmax, norms and 1-D convolution", "layout", "views"),
     row("Transpose inside operators with strided reads", "layout", "all kernels read by strides"),
     row("channels-last through a whole network", "layout", "a change of strides, with one conversion at an end where it is needed"),
-    row("64-bit indices in 32 bits", "kernel", "index arithmetic is 32-bit; indices that a model computes in int64 are narrowed where they are read, and checked against the sizes they index"),
+    row("64-bit indices in 32 bits", "kernel", "index arithmetic is 32-bit; what a model computes in int64 is computed in 32 bits where ranges of constants, sizes and what kernels store prove that it fits, or where only its low half is read; in memory it stays int64"),
     row("convolutions of one input with the same window", "rule", "one convolution with all filters; results are views of channels. A result that is joined in place, or has work of its own behind it, stays apart", "merge-sibling-convolutions"),
   ],
 };

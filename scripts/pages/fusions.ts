@@ -9,6 +9,7 @@ import { normalisation } from "./catalogue-normalisation.ts";
 import { quantisation } from "./catalogue-quantisation.ts";
 import { grouping, wholeGraph } from "./catalogue-whole-graph.ts";
 import { cataloguePage } from "./catalogue.ts";
+import { guardsPage } from "./guards.ts";
 import type { CodedCall } from "./calls.ts";
 
 const numericsOf = ({ numerics: n }: Rule): string =>
@@ -35,6 +36,7 @@ export function fusionsPage(rules: readonly Rule[], refusals: readonly CodedCall
   }
   lines.push("", "## Regions", "", "A region is named by the original operators in it: `ConvBNReLU`, `MatMulAddRelu`, `FlashAttention`, `LayerNormalization`, `FusedElementwise`.");
   lines.push(...cataloguePage([contractions, epilogues, elements, normalisation, attention, movement, quantisation, wholeGraph, grouping]));
+  lines.push(...guardsPage());
   lines.push("", "## Refusals", "", "Every reason for which a rule or a region may be refused; `…` stands for names and values.", "", "| code | reason | remedy |", "|---|---|---|");
   lines.push(...refusals.map((r) => `| \`${r.code}\` | ${cell(r.message)} | ${cell(r.hint)} |`));
   return `${lines.join("\n")}\n`;

@@ -44,13 +44,21 @@ export class MergeJudge {
     if (count > largestGroup) return refuse("group-full", `${count} nodes would share a kernel, ${largestGroup} may`, "none: the rest of the chain gets a kernel of its own");
     const between = this.#groups.pathBetween([c.from], [c.to, ...c.views]) ?? this.#groups.pathBetween([c.to], [c.from]);
     if (between) return refuse("residual-cycle", `${this.#name(between)} is computed from one of them, and the other reads it`, "none: it has to wait");
-    const concatenation = [...c.from.nodes].find((n) => concatenationOf(n));
+    const concatenation = [...c.from.nodes].find((n) => concatenationOf(n) && !this.#copies(n, c.from));
     if (concatenation) return refuse("concatenation-between", `the parts of ${nameOf(concatenation)} are placed where they belong by who computes them`, "none: the concatenation itself costs nothing");
     const nodes = this.#groups.ordered(parts.flatMap((g) => [...g.nodes]));
     const stores = storesOf(nodes);
     if (stores.length > storeLimit) return refuse("interior-value-used", `${stores.length} values would have to be stored (${stores.map((v) => `'${v.name}'`).join(", ")}), and a kernel stores ${storeLimit} at most`, this.#withoutStores(c, nodes, stores));
     if (!shareLoops(stores)) return refuse("loops-differ", `${stores.map(described).join(" and ")} would be stored by one kernel, and have no loops in common`, this.#withoutStores(c, nodes, stores));
     return this.#costs(c, nodes, stores) ?? this.#context.switchedOff(nodes, undefined);
+  }
+
+  /** Whether a concatenation copies every part, since none is computed for it alone by another kernel: its reader may as well choose among them. */
+  #copies(node: Node, own: Group): boolean {
+    return node.inputs.every((part) => {
+      const maker = this.#groups.producer(part);
+      return !part || !maker || maker === own || maker.role === "view" || part.resultOf.length > 0 || part.uses.length > 1;
+    });
   }
 
   #costs(c: Candidate, nodes: readonly Node[], stores: readonly Value[]): Refusal | undefined {

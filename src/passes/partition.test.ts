@@ -25,10 +25,20 @@ function run(graph: Graph, feeds: Record<string, Tensor>, changed: Partial<Parti
   for (const [name, e] of Object.entries(expected)) expect(difference(actual[name], e), name).toBeLessThan(1e-5);
   return { ...parts, program, kinds: program.steps.map((s) => s.origin.label) };
 }
+const int64 = (v: number): Tensor => ({ dtype: "int64", dims: [1], data: BigInt64Array.of(BigInt(v)) });
 const b = (): GraphBuilder => new GraphBuilder();
 function conv(g: GraphBuilder, x: Value, channels = 4): Value {
   return g.node(ops.Conv, [x, g.constant(r(channels, 4, 3, 3)), g.constant(r(channels))], { pads: [1, 1, 1, 1] });
 }
+
+test("a rotation spelled out by halves is one kernel, which chooses among them", () => {
+  const g = b();
+  const x = g.input("x", [2, 3, 8]), cos = g.constant(r(3, 8)), sin = g.constant(r(3, 8));
+  const half = (from: number): Value => g.node(ops.Slice, [x, g.constant(int64(from)), g.constant(int64(from + 4)), g.constant(int64(2))]);
+  const turned = g.node(ops.Concat, [g.node(ops.Neg, [half(4)]), half(0)], { axis: -1 });
+  const y = g.node(ops.Add, [g.node(ops.Mul, [x, cos]), g.node(ops.Mul, [turned, sin])]);
+  expect(run(g.outputs(y), { x: r(2, 3, 8) }).kinds).toEqual(["FusedElementwise"]);
+});
 
 describe("contractions take their followers", () => {
   test("activation, residual and a second activation are one call", () => {
