@@ -48,7 +48,7 @@ export const knownDifferences: readonly KnownDifference[] = [
     when: (c) => holds(c, (x) => !Number.isFinite(x)),
   },
   {
-    operators: ["InstanceNormalization"],
+    operators: ["InstanceNormalization", "BatchNormalization"],
     onnxruntime: "takes mean · scale from the shift first, which is NaN where the scale is infinite",
     standard: "what is normalised is scaled, then shifted",
     when: (c) => holds(c, (x) => Math.abs(x) === Infinity),

@@ -32,3 +32,15 @@ export const EmbedLayerNormalization: Evaluate = ([ids, segments, words, positio
   const counts = Array.from({ length: batch }, (_, b) => (seen ? Array.from({ length: sequence }, (_, s) => Number(seen[b * sequence + s] === 1)).reduce((a, c) => a + c, 0) : 0));
   return [fromNumbers(table.dtype, dims, toNumbers(present(normal, "normalised"))), fromNumbers("int32", [batch], counts), fromNumbers(table.dtype, dims, sum)];
 };
+
+/** EmbedLayerNormalization of what is quantised to 8 bits with one scale each. */
+export const QEmbedLayerNormalization: Evaluate = (inputs, attributes, context) => {
+  const real = (x: number, scale: number, zero: number): Tensor | undefined => {
+    const t = inputs[x], s = inputs[scale], z = inputs[zero];
+    if (!t) return undefined;
+    const by = toNumbers(present(s, "scale"))[0] ?? 1, from = z ? toNumbers(z)[0] ?? 0 : 0;
+    return fromNumbers("float32", t.dims, Array.from(toNumbers(t), (v) => (v - from) * by));
+  };
+  const [y, counts] = EmbedLayerNormalization([inputs[0], inputs[1], real(2, 8, 13), real(3, 9, 14), real(4, 10, 15), real(5, 11, 16), real(6, 12, 17), inputs[7], undefined], attributes, context);
+  return [present(y, "normalised"), present(counts, "counts")];
+};

@@ -16,12 +16,27 @@ const tokens = ints([2, 3], 4, 0, 8, 1, 1, 5), segments = ints([2, 3], 0, 1, 1, 
 const embed = (inputs: JudgedCase["inputs"], outputs: JudgedCase["outputs"] = three): JudgedCase => ({ type: "EmbedLayerNormalization", inputs, outputs, attributes: { epsilon: { float: 1e-6 } } });
 const fused = (type: string, inputs: JudgedCase["inputs"], attributes: JudgedCase["attributes"], rank: number): JudgedCase => ({ type, inputs, attributes: attributes ?? {}, outputs: [["float32", rank]] });
 
+const bytes = (dtype: "int8" | "uint8", ...dims: number[]): JudgedInput => ({ tensor: fromNumbers(dtype, dims, Array.from({ length: dims.reduce((a, b) => a * b, 1) }, () => random.int(256) - (dtype === "int8" ? 128 : 0))), constant: true });
+/** Tables and parameters of 8 bits, with a scale and a zero point each. */
+const quantized = (dtype: "int8" | "uint8", withSegments: boolean): JudgedCase => {
+  const one = (value: number): JudgedInput => ({ tensor: fromNumbers("float32", [], [value]), constant: true }), zero = (value: number): JudgedInput => ({ tensor: fromNumbers(dtype, [], [value]), constant: true });
+  return {
+    type: "QEmbedLayerNormalization", attributes: { epsilon: { float: 1e-6 } }, outputs: [["float32", 3], ["int32", 1]],
+    inputs: [
+      tokens, withSegments ? segments : undefined, bytes(dtype, 9, 8), bytes(dtype, 5, 8), withSegments ? bytes(dtype, 2, 8) : undefined, bytes(dtype, 8), bytes(dtype, 8), ints([2, 3], 1, 1, 0, 1, 1, 1),
+      one(0.02), one(0.01), withSegments ? one(0.03) : undefined, one(0.05), one(0.04), zero(3), zero(7), withSegments ? zero(1) : undefined, zero(0), zero(9),
+    ],
+  };
+};
+
 describe("as onnxruntime", () => {
   it.each<readonly [string, JudgedCase]>([
     ["words, positions and segments", embed([tokens, segments, table(9, 8), table(5, 8), table(2, 8), table(8), table(8), ints([2, 3], 1, 1, 0, 1, 1, 1)])],
     ["words and positions alone", embed([tokens, undefined, table(9, 8), table(5, 8), undefined, table(8), table(8)])],
     ["positions as given", embed([tokens, segments, table(9, 8), table(5, 8), table(2, 8), table(8), table(8), undefined, ints([2, 3], 1, 2, 3, 4, 0, 1)], three)],
     ["positions of all the batch", embed([{ ...tokens, dims: ["b", "s"] }, undefined, table(9, 8), table(5, 8), undefined, table(8), table(8), undefined, { ...ints([1, 3], 1, 2, 3), dims: [1, "s"] }], three)],
+    ["embeddings of signed integers", quantized("int8", true)],
+    ["embeddings of unsigned integers", quantized("uint8", true)],
     ["a simplified layer normalisation", { type: "SimplifiedLayerNormalization", domain: "", inputs: [of(2, 3, 8), table(8)], outputs: [["float32", 3], ["float32", 3]], attributes: { epsilon: { float: 1e-3 } } }],
     ["of the last two axes", { type: "SimplifiedLayerNormalization", domain: "", inputs: [of(2, 3, 8), table(3, 8)], outputs: [["float32", 3]], attributes: { axis: 1 } }],
     ["a product of batches that stand behind", fused("FusedMatMul", [of(3, 2, 4), of(2, 4, 5)], { transBatchA: 1, alpha: { float: 0.5 } }, 3)],

@@ -1,6 +1,6 @@
 /**
  * SimplifiedLayerNormalization, which onnxruntime adds to the standard domain, and com.microsoft's
- * EmbedLayerNormalization; compiled as the operators they were fused from.
+ * EmbedLayerNormalization, also of tables of 8 bits; compiled as the operators they were fused from.
  */
 import { formatShape, type Dim } from "../core/dim.ts";
 import { fromNumbers } from "../core/tensor.ts";
@@ -16,7 +16,9 @@ import { Gather } from "./gather.ts";
 import { indicesAlong, sizeAlong } from "./heads.ts";
 import { LayerNormalization, RMSNormalization } from "./layer-normalization.ts";
 import { Equal } from "./logic.ts";
+import { DequantizeLinear } from "./quantize-linear.ts";
 import { ReduceMean, ReduceSum } from "./reduce.ts";
+import { Reshape } from "./reshape.ts";
 import { Sqrt } from "./unary-math.ts";
 
 export const SimplifiedLayerNormalization = defineOp({
@@ -55,14 +57,53 @@ export const EmbedLayerNormalization = defineOp({
   expand: ({ inputs, inputTypes, outputs }, { epsilon }) => {
     const [ids, segments, words, positions, segmentTable, gamma, beta, mask, positionIds] = inputs, to = new Expansion();
     const row = (table: string | undefined, index: string | undefined): string => to.add(Gather, [table, index], { axis: 0 });
-    const placed = [row(words, ids), row(positions, positionIds ?? indicesAlong(to, ids, 1))], more = segments === undefined ? [] : [row(segmentTable, segments)];
-    const all = [...placed, ...more], last = all.length - 1;
-    const sum = all.slice(1).reduce((a, b, i) => to.add(Add, [a, b], {}, i + 1 === last ? outputs[2] : undefined), all[0] ?? "");
-    to.add(LayerNormalization, [sum, gamma, beta], { axis: -1, epsilon }, outputs[0]);
-    const maskType = inputTypes[7];
-    if (outputs[1] === undefined) return to.nodes;
-    if (mask === undefined || !maskType) to.add(ConstantOfShape, [sizeAlong(to, ids, 0)], { value: fromNumbers("int32", [1], [0]) }, outputs[1]);
-    else to.add(ReduceSum, [to.add(Cast, [to.add(Equal, [mask, scalarOf(maskType.dtype, 1)])], { to: 6 }), listOf(1)], { keepdims: 0 }, outputs[1]);
+    const rows = [row(words, ids), row(positions, positionIds ?? indicesAlong(to, ids, 1)), ...(segments === undefined ? [] : [row(segmentTable, segments)])];
+    addEmbedding(to, { rows, gamma, beta, ids, mask, maskType: inputTypes[7], epsilon, outputs });
+    return to.nodes;
+  },
+});
+
+interface Embedding {
+  /** What is added. */
+  readonly rows: readonly string[];
+  readonly gamma: string | undefined;
+  readonly beta: string | undefined;
+  readonly ids: string | undefined;
+  readonly mask: string | undefined;
+  readonly maskType: TypeInfo | undefined;
+  readonly epsilon: number;
+  /** The normalised sum, how many tokens the mask counts, and the sum. */
+  readonly outputs: readonly (string | undefined)[];
+}
+function addEmbedding(to: Expansion, { rows, gamma, beta, ids, mask, maskType, epsilon, outputs }: Embedding): void {
+  const last = rows.length - 1, sum = rows.slice(1).reduce((a, b, i) => to.add(Add, [a, b], {}, i + 1 === last ? outputs[2] : undefined), rows[0] ?? "");
+  to.add(LayerNormalization, [sum, gamma, beta], { axis: -1, epsilon }, outputs[0]);
+  if (outputs[1] === undefined) return;
+  if (mask === undefined || !maskType) to.add(ConstantOfShape, [sizeAlong(to, ids, 0)], { value: fromNumbers("int32", [1], [0]) }, outputs[1]);
+  else to.add(ReduceSum, [to.add(Cast, [to.add(Equal, [mask, scalarOf(maskType.dtype, 1)])], { to: 6 }), listOf(1)], { keepdims: 0 }, outputs[1]);
+}
+
+/** EmbedLayerNormalization of tables and parameters of 8 bits, which are dequantised first. */
+export const QEmbedLayerNormalization = defineOp({
+  type: "QEmbedLayerNormalization", domain: "com.microsoft", since: 1, evaluate: evaluate.QEmbedLayerNormalization, fusionKind: "opaque",
+  inputs: {
+    input_ids: "required", segment_ids: "optional", word_embedding_quant: "required", position_embedding_quant: "required", segment_embedding: "optional", gamma_quant: "required", beta_quant: "required",
+    mask: "optional", word_embedding_scale: "required", position_embedding_scale: "required", segment_embedding_scale: "optional", gamma_scale: "required", beta_scale: "required",
+    word_embedding_zero_point: "required", position_embedding_zero_point: "required", segment_embedding_zero_point: "optional", gamma_zero_point: "required", beta_zero_point: "required",
+  },
+  attributes: { epsilon: float(1e-12) },
+  infer({ input_ids, word_embedding_quant, segment_ids, segment_embedding }, _, context) {
+    if (input_ids.shape.length !== 2 || word_embedding_quant.shape.length !== 2) context.fail("OF3010", `needs tokens and embeddings of rank 2, got ${formatShape(input_ids.shape)} and ${formatShape(word_embedding_quant.shape)}`);
+    if (segment_ids && !segment_embedding) context.fail("OF3001", "segments need segment_embedding");
+    const [batch = 1, sequence = 1] = input_ids.shape;
+    return [{ dtype: "float32", shape: [batch, sequence, word_embedding_quant.shape[1] ?? 1] }, { dtype: "int32", shape: [batch] }];
+  },
+  expand: ({ inputs, inputTypes, outputs }, { epsilon }) => {
+    const [ids, segments, words, positions, segmentTable, gamma, beta, mask] = inputs, to = new Expansion(), scalar = (x: string | undefined): string => to.add(Reshape, [x, listOf()]);
+    const real = (x: string | undefined, scale: number): string => to.add(DequantizeLinear, [x, scalar(inputs[scale]), scalar(inputs[scale + 5])]);
+    const row = (table: string | undefined, index: string | undefined, scale: number): string => real(to.add(Gather, [table, index], { axis: 0 }), scale);
+    const rows = [row(words, ids, 8), row(positions, indicesAlong(to, ids, 1), 9), ...(segments === undefined ? [] : [row(segmentTable, segments, 10)])];
+    addEmbedding(to, { rows, gamma: real(gamma, 11), beta: real(beta, 12), ids, mask, maskType: inputTypes[7], epsilon, outputs });
     return to.nodes;
   },
 });
