@@ -2,7 +2,7 @@
 import { basename, join } from "node:path";
 import { readArtifact } from "../artifact/artifact.ts";
 import { DiagnosticError, fail, formatDiagnostic } from "../core/diagnostic.ts";
-import { compile, optimise, type CompileOptions, type CompileResult } from "../api/index.ts";
+import { compile, optimise, type CompileOptions, type CompileResult, type OptimiseOptions } from "../api/index.ts";
 import { modelJson } from "../onnx/model-json.ts";
 import { operators } from "../ops/index.ts";
 import { version } from "../compiler/version.ts";
@@ -86,7 +86,7 @@ async function work(values: Values, environment: Environment, console: Console):
   };
   if (values["emit"] === "onnx") {
     const path = withExtension(output, ".onnx");
-    const { model: bytes, report, typeOf, externalData } = optimise(source, { ...options, level: values["emit_level"] === "standard" ? "standard" : "functions", externalLocation: options.externalWeights === "each" ? "weight" : `${basename(path)}.data` });
+    const { model: bytes, report, typeOf, externalData } = optimise(source, { ...options, level: emitLevel(values["emit_level"]), emitFor: values["emit_for"] === "webgpu" ? "webgpu" : "cpu", externalLocation: options.externalWeights === "each" ? "weight" : `${basename(path)}.data` });
     logReport({ report, typeOf }, values["log"] ?? "null", console);
     write({ path, content: bytes }, report, filesBeside(path, externalData));
     return;
@@ -98,6 +98,9 @@ async function work(values: Values, environment: Environment, console: Console):
   write({ path, content: result.artifact }, result.report, filesBeside(path, result.externalData));
   if (values["display_model_info"] === "1") for (const line of infoLines(readArtifact(result.artifact), result.artifact.length)) console.out(line);
 }
+
+/** `--emit_level`, whose choices the option lists. */
+const emitLevel = (text: string | undefined): NonNullable<OptimiseOptions["level"]> => (text === "standard" || text === "ort" ? text : "functions");
 
 /** `--debug_dir`: a text for every stage, numbered in their order; a stage that is reached again replaces its text. */
 function debugging(values: Values, files: OutputFile[]): StageObserver | undefined {

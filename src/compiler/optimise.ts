@@ -1,7 +1,8 @@
 /**
- * A model's bytes → the optimised graph as ONNX again, at one of two levels: rules carried out and every region a
- * model-local function, or operators of the model's opset alone. The second keeps of the rules only what pays there:
- * where spelling a result takes more nodes than it saves, rules are left out; the result never has more nodes than the model.
+ * A model's bytes → the optimised graph as ONNX again, at one of three levels: rules carried out and every region a
+ * model-local function, operators of the model's opset alone, or these and onnxruntime's own. The last two keep of the
+ * rules only what pays there: where spelling a result takes more nodes than it saves, rules are left out; the result
+ * never has more nodes than the model.
  */
 import { fail } from "../core/diagnostic.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -11,6 +12,9 @@ import type { ModelInfo } from "../onnx/model-info.ts";
 import { countOperators, totalOf, type OperatorCounts } from "../onnx/operator-counts.ts";
 import type { ModelSource } from "../onnx/read.ts";
 import { writeModel, writeModelWithExternalData } from "../onnx/write.ts";
+import type { Provider } from "../portable/kernels.ts";
+import { onnxruntimeRules } from "../portable/onnxruntime.ts";
+import { applyRules } from "../rewrite/driver.ts";
 import { approximated } from "./approximations.ts";
 import { copiedNodes, fatesIn, fuseModel, workBefore, type FusedModel } from "./compile.ts";
 import { countWork } from "./counts.ts";
@@ -19,11 +23,18 @@ import type { CompileOptions } from "./options.ts";
 import type { Report } from "./report.ts";
 import { regionTraffic } from "./traffic.ts";
 
+export type EmitLevel = "standard" | "functions" | "ort";
+
 export interface OptimiseOptions extends CompileOptions {
   /** With `externalWeights`: the file that holds all, or the folder for a file each. Default `weights`. */
   readonly externalLocation?: string;
-  /** `functions`: regions as model-local functions. `standard`: operators of the model's opset only. Default `functions`. */
-  readonly level?: "standard" | "functions";
+  /**
+   * `functions`: regions as model-local functions. `standard`: operators of the model's opset only. `ort`: those and
+   * onnxruntime's own, where it has kernels for them. Default `functions`.
+   */
+  readonly level?: EmitLevel;
+  /** With level `ort`: the execution provider of onnxruntime that is to run the model. Default `cpu`. */
+  readonly emitFor?: Provider;
 }
 export interface Optimised {
   /** An ONNX model of the same opset, which any runtime loads. */
@@ -43,7 +54,7 @@ export interface Optimised {
  */
 export function optimiseModel(source: ModelSource, options: OptimiseOptions = {}): Optimised {
   if (options.weights) fail("OF5004", "weights are narrowed in artifacts, not in emitted ONNX", { hint: "leave out the option weights, or compile to an artifact" });
-  return options.level === "standard" ? standardForm(source, options) : functionForm(source, options);
+  return options.level === undefined || options.level === "functions" ? functionForm(source, options) : plainForm(source, options, options.level);
 }
 
 function functionForm(source: ModelSource, options: OptimiseOptions): Optimised {
@@ -53,11 +64,12 @@ function functionForm(source: ModelSource, options: OptimiseOptions): Optimised 
   return { ...file, ...accounts(source, file, fused, { compiled: countRegions(regions), regions, sites }) };
 }
 
-function standardForm(source: ModelSource, options: OptimiseOptions): Optimised {
+function plainForm(source: ModelSource, options: OptimiseOptions, level: "standard" | "ort"): Optimised {
   const attempts = [options, { ...options, enableFusion: false }].map((o): Optimised => {
     const fused = fuseModel(source, o, false, true);
+    const own = level === "ort" && (options.enableFusion ?? true) ? applyRules(fused.graph.graph, onnxruntimeRules(options.emitFor ?? "cpu")).sites.filter((s) => s.outcome === "fired") : [];
     const file = written(fused.graph, [], options);
-    return { ...file, ...accounts(source, file, fused, { compiled: nodesOf(file.model), regions: [], sites: fused.sites.filter((s) => s.kind === "rule") }) };
+    return { ...file, ...accounts(source, file, fused, { compiled: nodesOf(file.model), regions: [], sites: [...fused.sites.filter((s) => s.kind === "rule"), ...own] }) };
   });
   const best = attempts.reduce((a, b) => (b.report.nodes.compiled < a.report.nodes.compiled ? b : a));
   const { original, compiled } = best.report.nodes;
@@ -82,9 +94,10 @@ function accounts(source: ModelSource, file: Pick<Optimised, "model">, fused: Fu
 
 const nodesOf = (model: Uint8Array): number => totalOf(countOperators(decodeModel(model), false));
 
-function written({ graph, info }: { readonly graph: Graph; readonly info: ModelInfo }, regions: readonly Region[], { externalWeights, externalLocation }: OptimiseOptions): Pick<Optimised, "model" | "externalData"> {
-  if (externalWeights === undefined) return { model: writeModel(graph, info, { regions }), externalData: {} };
-  const { model, files } = writeModelWithExternalData(graph, info, { location: externalLocation ?? "weights", each: externalWeights === "each" }, { regions });
+function written({ graph, info }: { readonly graph: Graph; readonly info: ModelInfo }, regions: readonly Region[], { externalWeights, externalLocation, level }: OptimiseOptions): Pick<Optimised, "model" | "externalData"> {
+  const form = { regions, ...(level === "ort" ? { runtime: "onnxruntime" as const } : {}) };
+  if (externalWeights === undefined) return { model: writeModel(graph, info, form), externalData: {} };
+  const { model, files } = writeModelWithExternalData(graph, info, { location: externalLocation ?? "weights", each: externalWeights === "each" }, form);
   return { model, externalData: files };
 }
 

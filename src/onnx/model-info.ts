@@ -30,6 +30,8 @@ export interface ModelInfo {
   readonly nodeTypes: ReadonlyMap<string, string>;
   /** Sizes that must agree when the model runs, with the node that says so. */
   readonly agreements: readonly NodeAgreement[];
+  /** Names that the file gives to sizes of its outputs, by output; undefined where a size has none. */
+  readonly outputSizes?: ReadonlyMap<string, readonly (string | undefined)[]>;
   /** What the reader ignored. */
   readonly warnings: readonly Diagnostic[];
 }

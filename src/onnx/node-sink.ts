@@ -8,6 +8,8 @@ import type { GraphProto, NodeProto } from "./schema/onnx_pb.ts";
 /** Where nodes are written to. */
 export interface NodeSink {
   readonly opsets: Opsets;
+  /** The runtime that the file is for, where it need not be any. */
+  readonly runtime?: "onnxruntime";
   /** A value name that nothing else in the model has. */
   fresh(hint: string): string;
   /** A node name that nothing else in the model has. */

@@ -8,11 +8,11 @@ import { Graph, type Node } from "../graph/graph.ts";
 import { inferTypes, typeWithConstant } from "../graph/infer-node.ts";
 import type { Attributes, AttributeSpec, AttributeValue, ExpandContext, OpDef, Spelling, SpellingInput, TypeInfo } from "../graph/op.ts";
 import { KnownElements } from "../ops/known-elements.ts";
+import { LayerNormalization } from "../ops/layer-normalization.ts";
 import { writeAttribute } from "./attribute-proto.ts";
 import { formerFloats, introducedAttributes, introducedOperands, introducedOperators, introducedTypes } from "./introduced.ts";
 import { writeKnownElements } from "./known-elements-writer.ts";
 import type { NamedInput, NodeSink } from "./node-sink.ts";
-import type { Opsets } from "./operators.ts";
 import { AttributeProto_AttributeType as Kind, AttributeProtoSchema, NodeProtoSchema, type AttributeProto, type NodeProto } from "./schema/onnx_pb.ts";
 
 /** Writes a node of the graph. Fails with OF2080 where the opset can say it in no way. */
@@ -23,7 +23,7 @@ export function writeNode(node: Node, sink: NodeSink): void {
 
 function write(op: OpDef, name: string, inputs: readonly (NamedInput | undefined)[], outputs: readonly string[], outputTypes: readonly TypeInfo[], attributes: Attributes, sink: NodeSink): void {
   if (op === KnownElements) return writeKnownElements(outputs[0] ?? "", outputTypes, name, sink, (next, ...rest) => write(next, sink.freshNode(`${name}_${next.type}`), ...rest, sink));
-  const spelling = spell(op, inputs, outputTypes, attributes, sink.opsets);
+  const spelling = spell(op, inputs, outputTypes, attributes, sink);
   if (spelling) return sink.emit(nodeProto(op, spelling, name, outputs, sink));
   const context: ExpandContext = { inputs: inputs.map((i) => i?.name), inputTypes: inputs.map((i) => i?.type), outputs, outputTypes };
   const expansion = op.expand?.(context, attributes as Parameters<NonNullable<OpDef["expand"]>>[1]);
@@ -50,11 +50,11 @@ function writeExpansion(expansion: NonNullable<ReturnType<NonNullable<OpDef["exp
   }
 }
 
-/** The node's spelling for the opsets, or undefined where they cannot say it. */
-function spell(op: OpDef, inputs: readonly (NamedInput | undefined)[], outputs: readonly TypeInfo[], attributes: Attributes, opsets: Opsets): Spelling | undefined {
+/** The node's spelling for the opsets, or undefined where they cannot say it. onnxruntime has LayerNormalization in every opset. */
+function spell(op: OpDef, inputs: readonly (NamedInput | undefined)[], outputs: readonly TypeInfo[], attributes: Attributes, { opsets, runtime }: Pick<NodeSink, "opsets" | "runtime">): Spelling | undefined {
   if (op.domain === "onnxfuse") return undefined;
   const opset = opsets.get(op.domain) ?? 1;
-  if (op.domain === "" && opset < (introducedOperators[op.type] ?? 1)) return undefined;
+  if (op.domain === "" && opset < (introducedOperators[op.type] ?? 1) && !(runtime === "onnxruntime" && op === LayerNormalization)) return undefined;
   if (op.domain === "" && [...inputs.map((i) => i?.type), ...outputs].some((t) => t && opset < (introducedTypes[t.dtype] ?? 1))) return undefined;
   if (op.domain === "" && opset < operandsSince(op.type, inputs.map((i) => i?.type), outputs)) return undefined;
   const own: Spelling = {

@@ -23,7 +23,7 @@ import type { GraphProto, ModelProto, ValueInfoProto } from "./schema/onnx_pb.ts
 import { discard, tryReading } from "./subgraph-reader.ts";
 import { Symbols } from "./symbols.ts";
 import { readDType, readTensor } from "./tensor-proto.ts";
-import { readContainer, readType, type DeclaredType } from "./type-proto.ts";
+import { declaredSizes, readContainer, readType, type DeclaredType } from "./type-proto.ts";
 import { joinVariants } from "./variants.ts";
 
 export type ModelSource = Uint8Array | { readonly model: Uint8Array; readonly externalData?: ExternalData };
@@ -249,6 +249,7 @@ function infoOf({ proto, nodes }: Reading, state: ReadState, variants: number): 
     producerName: proto.producerName, producerVersion: proto.producerVersion, domain: proto.domain,
     modelVersion: Number(proto.modelVersion), docString: proto.docString, name: proto.graph.name,
     metadata: Object.fromEntries(proto.metadataProps.map((m) => [m.key, m.value])),
+    outputSizes: new Map(proto.graph.output.map((v) => [v.name, declaredSizes(v)])),
     originalNodes: nodes, variants, nodeTypes: state.nodeTypes, agreements: [...state.agreements.values()], warnings: [...new Map(state.warnings.map((w) => [JSON.stringify(w), w])).values()],
   };
 }

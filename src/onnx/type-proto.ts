@@ -92,3 +92,17 @@ export function writeContainer(c: Container): TypeProto {
     case "map": return create(TypeProtoSchema, { value: { case: "mapType", value: { keyType: dtypes[c.key].onnx, valueType: item } } });
   }
 }
+
+/** Names of a declared tensor's sizes, by axis; undefined where a size has none. */
+export function declaredSizes({ type }: ValueInfoProto): readonly (string | undefined)[] {
+  if (type?.value.case !== "tensorType") return [];
+  return (type.value.value.shape?.dim ?? []).map(({ value }) => (value.case === "dimParam" && value.value !== "" ? value.value : undefined));
+}
+
+/** Gives sizes that are not numbers the names that the model's own file has for them. */
+export function withSizeNames(info: ValueInfoProto, names: readonly (string | undefined)[] | undefined): ValueInfoProto {
+  const { type } = info;
+  if (type?.value.case !== "tensorType") return info;
+  type.value.value.shape?.dim.forEach((d, i) => { const name = names?.[i]; if (name !== undefined && d.value.case === "dimParam") d.value = { case: "dimParam", value: name }; });
+  return info;
+}

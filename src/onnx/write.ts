@@ -17,11 +17,13 @@ import { writeNode } from "./node-writer.ts";
 import { nameNodes, orderNodes, readNames } from "./order.ts";
 import { GraphProtoSchema, ModelProtoSchema, NodeProtoSchema, TensorProto_DataLocation, ValueInfoProtoSchema, type GraphProto, type ModelProto, type NodeProto, type TensorProto, type ValueInfoProto } from "./schema/onnx_pb.ts";
 import { writeTensor } from "./tensor-proto.ts";
-import { writeType } from "./type-proto.ts";
+import { withSizeNames, writeType } from "./type-proto.ts";
 
 export interface WriteOptions {
   /** Regions to write as functions of the domain `onnxfuse`; those of one node are written as that node. */
   readonly regions?: readonly Region[];
+  /** The runtime that the file is for. Default: any. */
+  readonly runtime?: "onnxruntime";
 }
 
 /** The model's bytes. Fails with OF2080 or OF2081 where the model's opset can say a node in no way. */
@@ -79,16 +81,17 @@ const looseInitializersSince = 4;
 
 /** The model as a message. */
 export function modelProto(graph: Graph, info: ModelInfo, options: WriteOptions): ModelProto {
-  const writer = new GraphWriter(graph, info);
+  const writer = new GraphWriter(graph, info, options.runtime);
   const calls = writeFunctions(graph, options.regions ?? [], (emit, constant) => ({ ...writer.sink(emit), constant }));
-  const proto = writer.write(graph, calls);
+  const irVersion = calls.length ? Math.max(functionsSince, info.irVersion) : info.irVersion;
+  const proto = writer.write(graph, calls, irVersion);
   const functions = [...new Set(calls.map((c) => c.function))];
   const opsets = new Map(info.opsets);
   for (const domain of [...writer.domains, ...functions.map((f) => f.domain)]) if (!opsets.has(domain)) opsets.set(domain, 1);
   const opsetImport = [...opsets].map(([domain, version]) => ({ domain, version: BigInt(version) }));
   for (const f of functions) f.opsetImport = opsetImport.map((o) => ({ $typeName: "onnx.OperatorSetIdProto", ...o }));
   return create(ModelProtoSchema, {
-    irVersion: BigInt(functions.length ? Math.max(functionsSince, info.irVersion) : info.irVersion),
+    irVersion: BigInt(irVersion),
     producerName: info.producerName, producerVersion: info.producerVersion, domain: info.domain, modelVersion: BigInt(info.modelVersion), docString: info.docString,
     metadataProps: Object.entries(info.metadata).map(([key, value]) => ({ key, value })),
     opsetImport, functions, graph: proto,
@@ -104,7 +107,10 @@ class GraphWriter {
   readonly #made = new Map<string, TensorProto>();
   readonly domains = new Set<string>();
 
-  constructor(graph: Graph, info: ModelInfo) {
+  readonly #runtime: "onnxruntime" | undefined;
+
+  constructor(graph: Graph, info: ModelInfo, runtime: "onnxruntime" | undefined) {
+    this.#runtime = runtime;
     this.#info = info;
     this.#names = new Names(valueNames(graph));
     this.#nodeNames = new Names(nodeNames(graph));
@@ -114,6 +120,7 @@ class GraphWriter {
   sink(emit: (proto: NodeProto) => void): NodeSink {
     return {
       opsets: this.#info.opsets,
+      ...(this.#runtime ? { runtime: this.#runtime } : {}),
       fresh: (hint) => this.#names.fresh(hint),
       freshNode: (hint) => this.#nodeNames.fresh(hint),
       constant: (tensor) => this.#constant(tensor),
@@ -123,13 +130,14 @@ class GraphWriter {
     };
   }
 
-  write(graph: Graph, calls: readonly FunctionCall[]): GraphProto {
+  /** In a file of `irVersion`: an old one lists its constants as inputs, which a newer one would let callers replace. */
+  write(graph: Graph, calls: readonly FunctionCall[], irVersion: number): GraphProto {
     const proto = this.#graph(graph, calls);
     proto.name = this.#info.name;
     const used = new Set(proto.node.flatMap(readNames));
     proto.initializer.push(...[...this.#made.values()].filter((t) => used.has(t.name)));
     for (const input of graph.inputs) if (input.default) proto.initializer.push(writeTensor(input.default, input.name));
-    if (this.#info.irVersion < looseInitializersSince) {
+    if (irVersion < looseInitializersSince) {
       const listed = new Set(proto.input.map((v) => v.name));
       const types = proto.initializer.filter((t) => !listed.has(t.name)).map(declaration);
       proto.input.push(...types);
@@ -154,7 +162,7 @@ class GraphWriter {
     return create(GraphProtoSchema, {
       name: graph.name, node: ordered,
       input: graph.inputs.map((v) => writeType(v.name, v.type)),
-      output: graph.outputs.map((v) => writeType(v.name, v.type)),
+      output: graph.outputs.map((v) => withSizeNames(writeType(v.name, v.type), this.#info.outputSizes?.get(v.name))),
       initializer: constants.map((v) => writeTensor(present(v.constant, "a constant"), v.name)),
       valueInfo: graph.nodes.flatMap((n) => n.outputs).filter((v) => inside.has(v.name) && used.has(v.name) && !outputs.has(v)).map((v) => writeType(v.name, v.type)),
     });

@@ -4,7 +4,7 @@ import { dtypeFromOnnx, dtypes, type DType } from "../core/dtype.ts";
 import { defineOp, float, int, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import { add, cast, constant, div, mul, sqrt, sub, type Expr } from "../kernel/expr.ts";
 import { LayerNormalization as evaluateLayer, RMSNormalization as evaluateRms } from "../evaluate/normalization.ts";
-import { Add, Div, Mul, Sub } from "./arithmetic.ts";
+import { Add, Div, Mul, Pow, Sub } from "./arithmetic.ts";
 import { axesFrom, axisWithin, meanOver, momentsOver } from "./axis-reduction.ts";
 import { checkType } from "./element-wise.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
@@ -27,7 +27,8 @@ function expandRows({ inputs, inputTypes, outputs }: ExpandContext, { axis, epsi
   const x = widened ? cast(inputs[0], stash) : inputs[0];
   const mean = centred ? to.add(ReduceMean, [x, axes], {}, outputs[1]) : undefined;
   const centre = mean === undefined ? x : to.add(Sub, [x, mean]);
-  const variance = to.add(ReduceMean, [to.add(Mul, [centre, centre]), axes]);
+  // Squared as onnxruntime's optimiser expects it, which puts the operator together again.
+  const variance = to.add(ReduceMean, [to.add(Pow, [centre, scalarOf(stash, 2)]), axes]);
   const deviation = to.add(Sqrt, [to.add(Add, [variance, scalarOf(stash, epsilon)])]);
   if (outputs[2] !== undefined) to.add(Div, [scalarOf(stash, 1), deviation], {}, outputs[2]);
   const quotient = to.add(Div, [centre, deviation]);

@@ -14,7 +14,8 @@ export const compileCommand: Command = {
   options: [
     { flags: "output <file>", doc: "where to write (default: beside the model, .om)" },
     { flags: "emit <form>", doc: "om, or onnx for other runtimes" },
-    { flags: "emit-level <level>", doc: "of emitted ONNX: functions (default: regions as model-local functions) or standard (operators of the model's opset only)" },
+    { flags: "emit-level <level>", doc: "of emitted ONNX: functions (default: regions as model-local functions), standard (operators of the model's opset only) or ort (onnxruntime's own too)" },
+    { flags: "emit-for <provider>", doc: "with --emit-level ort: onnxruntime's execution provider, cpu (default) or webgpu" },
     { flags: "external-weights <form>", doc: "keep weights in files beside the result: each, or combined" },
     { flags: "strip", doc: "leave the fusion report out" },
     { flags: "verify", doc: "compare the result with the original model" },
@@ -26,14 +27,16 @@ export const compileCommand: Command = {
     const emit = line.value("emit") ?? "om";
     if (emit !== "om" && emit !== "onnx") fail("OF1002", `--emit ${emit} is not accepted`, { hint: "use om or onnx" });
     const level = line.value("emit-level") ?? "functions";
-    if (level !== "standard" && level !== "functions") fail("OF1002", `--emit-level ${level} is not accepted`, { hint: "use standard or functions" });
+    if (level !== "standard" && level !== "functions" && level !== "ort") fail("OF1002", `--emit-level ${level} is not accepted`, { hint: "use standard, functions or ort" });
+    const emitFor = line.value("emit-for") ?? "cpu";
+    if (emitFor !== "cpu" && emitFor !== "webgpu") fail("OF1002", `--emit-for ${emitFor} is not accepted`, { hint: "use cpu or webgpu" });
     const source = readModelFile(model);
     const output = line.value("output") ?? model.replace(/\.onnx$/, "") + (emit === "om" ? ".om" : ".fused.onnx");
     const external = externalForm(line.value("external-weights"));
     const options = { ...(await compileOptionsOf(line)), strip: line.has("strip"), ...(external === undefined ? {} : { externalWeights: external }) };
     console.progress?.(`compiling ${model}${line.has("verify") ? " and verifying it" : ""}`);
     let bytes: Uint8Array, report: Report, externalData: Readonly<Record<string, Uint8Array>>, verification: Verification | undefined;
-    if (emit === "onnx") ({ model: bytes, report, externalData } = optimise(source, { ...options, level, externalLocation: external === "each" ? "weight" : `${basename(output)}.data` }));
+    if (emit === "onnx") ({ model: bytes, report, externalData } = optimise(source, { ...options, level, emitFor, externalLocation: external === "each" ? "weight" : `${basename(output)}.data` }));
     else ({ artifact: bytes, report, externalData, verification } = await compile(source, { ...options, verify: line.has("verify"), verifyBudget: line.count("verify-budget", 60) }));
     console.progress?.();
     writeFiles([{ path: output, content: bytes }, ...filesBeside(output, externalData)]);
