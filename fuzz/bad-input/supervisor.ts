@@ -14,6 +14,10 @@ const lifetime = 1000;
 /** Processor seconds after which a worker is stopped, and seconds of time for one that sleeps. */
 const patience = { processor: 2 * limits.seconds, time: 600 } as const;
 
+/** What only took too long is tried again: processors that are shared count the time that others keep them waiting for memory. */
+const mostTries = 3;
+const isSlow = ({ answer, failure }: Result): boolean => failure !== undefined && answer !== undefined && answer.outcome !== "fault" && answer.seconds > limits.seconds;
+
 export interface Result {
   readonly order: Order;
   /** Undefined where the process ended before it could answer. */
@@ -31,10 +35,13 @@ export async function supervise(orders: Iterable<Order>, jobs: number, settings:
     let worker: Worker | undefined;
     for (let next = queue.next(), served = 0; !next.done; next = queue.next(), served++) {
       if (served % lifetime === 0) { worker?.stop(); worker = undefined; }
-      worker ??= await Worker.start(settings);
-      const result = await worker.try(next.value);
-      if (result.answer === undefined || result.failure !== undefined) { worker.stop(); worker = undefined; }
-      tell(result);
+      let result: Result | undefined;
+      for (let tries = 0; tries < mostTries && (!result || isSlow(result)); tries++) {
+        worker ??= await Worker.start(settings);
+        result = await worker.try(next.value);
+        if (result.answer === undefined || result.failure !== undefined) { worker.stop(); worker = undefined; }
+      }
+      if (result) tell(result);
     }
     worker?.stop();
   }));
