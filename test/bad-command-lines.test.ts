@@ -26,7 +26,7 @@ const fixture = new Map<string, Uint8Array | string>([
   ["m.onnx", modelBytes(small)], ["cut.onnx", modelBytes(small).subarray(0, 60)], ["empty", ""], ["unknown.onnx", modelBytes({ ...small, nodes: [{ type: "Addd", inputs: ["x", "c"], outputs: ["y"] }] })],
   ["rules.json", '{"mine": {"pattern": ["Add", "Relu"], "output_op": "Mine", "conditions": {}}}'], ["wrong.json", '{"mine": {"pattern": "Add", "output": 3}, "constructor": []}'], ["broken.json", '{\n"a": ]'],
   ["switches.json", '{"Switch":{"UBFusion":{"ALL":"off","__proto__":"on"}}}'], ["switches.cfg", "ALL:off\nFusedElementwise:on\n"], ["bad.cfg", "constructor:on\nA:of\n"],
-  ["x.json", "[[1, 2, 3, 4]]"], ["deep.json", `${"[".repeat(50_000)}${"]".repeat(50_000)}`], ["x.npy", "\x93NUMPY"], ["x.raw", new Uint8Array(16)], ["binary", Uint8Array.from({ length: 300 }, (_, i) => i * 7)],
+  ["x.json", "[[1, 2, 3, 4]]"], ["deep.json", `${"[".repeat(50_000)}${"]".repeat(50_000)}`], ["ragged.json", "[[1, 2], [3]]"], ["x.npy", "\x93NUMPY"], ["x.raw", new Uint8Array(16)], ["binary", Uint8Array.from({ length: 300 }, (_, i) => i * 7)],
 ]);
 
 let folder = "", home = "";
@@ -63,7 +63,7 @@ const atcLine = fc.tuple(
   fc.array(fc.constantFrom(...atcNames).chain(given), { maxLength: 4 }),
 ).map((parts) => parts.flat(2));
 
-const commands = ["compile", "run", "bench", "explain", "report", "inspect", "compare", "simplify", "compil", "constructor", ""];
+const commands = ["compile", "run", "run", "bench", "profile", "explain", "report", "inspect", "compare", "simplify", "rule", "compil", "constructor", ""];
 const names = [...modelOptions.map((o) => o.flags.split(" ")[0] ?? ""), "output", "emit", "emit-level", "external-weights", "strip", "verify", "verify-budget", "input", "seed", "output-dir", "json", "iterations", "warmup", "node", "rule", "missed", "steps", "time", "tolerance", "check", "constructor"];
 const line = fc.tuple(
   fc.constantFrom(...commands), fc.array(fc.oneof(fc.constantFrom("m.onnx", "m.om"), fc.constantFrom(...files)), { minLength: 1, maxLength: 2 }), fc.array(fc.constantFrom(...names).chain(given), { maxLength: 3 }),
@@ -108,7 +108,7 @@ describe("command lines drawn at random", () => {
       count(done.code);
       // What differs is an answer of its own.
       judge(done, before, { silent: argv[0] === "compare" && done.out.length > 0, writes: false });
-    }), { seed, numRuns });
+    }), { seed, numRuns, examples: ["deep", "ragged"].map((name) => [["run", "m.onnx", "--input", `x=${name}.json`]]) });
   });
   it("both outcomes were had", () => {
     expect(outcomes.done).toBeGreaterThan(numRuns / 20);

@@ -1,4 +1,5 @@
 /** Inputs of a session from files or generated: `--input x=file.npy`, `.json`, or raw bytes with `--dim`. */
+import { mostAxes } from "../core/dim.ts";
 import { dtypes, viewBytes, type DType } from "../core/dtype.ts";
 import { isPacked, packedBytes, unpackElements } from "../core/packed.ts";
 import { formatContainer, type Container } from "../core/container.ts";
@@ -108,7 +109,7 @@ function fromJson(value: unknown, port: Port, file: string): CoreTensor {
   const given: { readonly type?: unknown; readonly dims?: unknown; readonly data?: unknown } = typeof value === "object" && value !== null && !Array.isArray(value) ? value : { data: value };
   const { type = port.dtype, data = [] } = given;
   if (!isDType(type)) return wrong(`there is no type '${String(type)}'`);
-  const nested = dimsOf(data) ?? wrong("its lists differ in length");
+  const nested = dimsOf(data, mostAxes) ?? wrong(`its lists differ in length, or lie more than ${mostAxes} deep`);
   const dims: readonly unknown[] = Array.isArray(given.dims) ? given.dims : nested;
   const flat: unknown[] = [data].flat(Infinity);
   const sizes = dims.map((d) => (typeof d === "number" && Number.isSafeInteger(d) && d >= 0 ? d : wrong(`'${String(d)}' is not a size`)));
@@ -118,9 +119,10 @@ function fromJson(value: unknown, port: Port, file: string): CoreTensor {
 
 const isDType = (name: unknown): name is DType => typeof name === "string" && Object.hasOwn(dtypes, name);
 
-/** Lengths of nested lists; undefined where lists side by side differ. */
-function dimsOf(value: unknown): readonly number[] | undefined {
+/** Lengths of nested lists; undefined where lists side by side differ, or lie deeper than `most`. */
+function dimsOf(value: unknown, most: number): readonly number[] | undefined {
   if (!Array.isArray(value)) return [];
-  const inner = value.map(dimsOf), [first = []] = inner;
+  if (most === 0) return undefined;
+  const inner = value.map((v) => dimsOf(v, most - 1)), [first = []] = inner;
   return inner.every((d) => d !== undefined && d.join() === first.join()) ? [value.length, ...first] : undefined;
 }
