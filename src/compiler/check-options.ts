@@ -6,6 +6,14 @@ import type { OptimiseOptions } from "./optimise.ts";
 type Check = readonly [wanted: string, isRight: (value: unknown) => boolean];
 
 const isRecord = (v: unknown): v is Readonly<Record<string, unknown>> => typeof v === "object" && v !== null && !Array.isArray(v);
+/** Whether JSON can say a value: no cycles, no bigint. */
+function isJson(v: unknown): boolean {
+  try {
+    return JSON.stringify(v) !== undefined;
+  } catch {
+    return false;
+  }
+}
 const boolean: Check = ["true or false", (v) => typeof v === "boolean"];
 const count: Check = ["a number of at least 0", (v) => typeof v === "number" && v >= 0];
 const text: Check = ["text", (v) => typeof v === "string"];
@@ -19,8 +27,8 @@ const checks: Readonly<Record<keyof OptimiseOptions | "check" | "verify" | "veri
   verifyBudget: count, fuel: count, socVersion: text,
   inputShapes: recordOf("lists of sizes by input name", (v) => Array.isArray(v) && v.every((d) => d === undefined || typeof d === "number")),
   dims: recordOf("sizes by name", (v) => typeof v === "number"),
-  fusionSwitches: ["switches, such as { named: { ConvBNReLU: false } }", (v) => isRecord(v) && [v["allRules"], v["allRegions"]].every((on) => on === undefined || typeof on === "boolean") && (v["named"] === undefined || (isRecord(v["named"]) && Object.values(v["named"]).every((on) => typeof on === "boolean")))],
-  customRules: ["JSON text or its value", () => true],
+  fusionSwitches: ["switches, such as { named: { ConvBNReLU: false } }", (v) => isRecord(v) && Object.keys(v).every((key) => ["allRules", "allRegions", "named"].includes(key)) && [v["allRules"], v["allRegions"]].every((on) => on === undefined || typeof on === "boolean") && (v["named"] === undefined || (isRecord(v["named"]) && Object.values(v["named"]).every((on) => typeof on === "boolean")))],
+  customRules: ["JSON text or its value", isJson],
   rules: ["a list of rules", Array.isArray],
   keepDtype: ["a list of nodes, such as [\"conv_1\", \"OpType::Softmax\"]", (v) => Array.isArray(v) && v.every((name) => typeof name === "string")],
   outputs: ["a list of names", (v) => Array.isArray(v) && v.every((name) => typeof name === "string")],

@@ -8,8 +8,8 @@ import { defineOp, type Operand, type OpDef } from "../graph/op.ts";
 import { add, cast, constant, div, i32, mul, sub, type Expr } from "../kernel/expr.ts";
 import { QLinearAdd as evaluateAdd, QLinearMul as evaluateMul } from "../evaluate/com-microsoft-qlinear-arithmetic.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
-import { checkQuantized, quantized, single, zeroPointAt } from "./quantization.ts";
-import { agreeBroadcast } from "./element-wise.ts";
+import { checkQuantized, isSingle, quantized, single, zeroPointAt } from "./quantization.ts";
+import { agreeBroadcast, checkType } from "./element-wise.ts";
 
 /** One operand: its element less its zero point as float32, and its scale in units of the result's. */
 interface Quantized { readonly element: Expr; readonly scale: Expr }
@@ -28,8 +28,10 @@ const define = (type: string, evaluate: Evaluate, combine: (a: Quantized, b: Qua
   },
   attributes: {},
   fusionKind: "broadcast",
-  infer({ A, B }, _, context) {
-    if (A.dtype !== B.dtype) context.fail("OF3013", `operands have different types, ${A.dtype} and ${B.dtype}`);
+  oneType: [["A", "B", "A_zero_point", "B_zero_point", "C_zero_point"], ["A_scale", "B_scale", "C_scale"]],
+  infer({ A, B, ...parameters }, _, context) {
+    checkType(context, parameters.A_scale, "A_scale", "float");
+    for (const [name, t] of Object.entries(parameters)) if (t && !isSingle(t)) context.fail("OF3011", `${name} must have one element, got ${formatShape(t.shape)}`);
     const shape = broadcastShapes(A.shape, B.shape) ?? context.fail("OF3011", `${formatShape(A.shape)} and ${formatShape(B.shape)} do not broadcast`);
     agreeBroadcast(context, [A.shape, B.shape]);
     return [{ dtype: checkQuantized(A.dtype, context), shape }];

@@ -72,6 +72,7 @@ export const RotaryEmbedding = defineOp({
   infer({ X, cos_cache, sin_cache, position_ids }, { num_heads, rotary_embedding_dim }, context) {
     checkType(context, X, "X", "float");
     const [batch, , sequence, depth] = headSizes(X, num_heads, context, "num_heads"), rank = position_ids ? 2 : 3;
+    if (position_ids && position_ids.shape.length !== 2) context.fail("OF3010", `position_ids needs rank 2, got ${formatShape(position_ids.shape)}`);
     for (const cache of [cos_cache, sin_cache]) if (cache.shape.length !== rank) context.fail("OF3010", `the caches need rank ${rank}, got ${formatShape(cache.shape)}`);
     checkTurned(rotary_embedding_dim || depth, depth, [cos_cache, sin_cache], context);
     for (const [i, d] of [batch, sequence].entries()) context.agree?.((position_ids ?? cos_cache).shape[i] ?? 1, d, "equal");
