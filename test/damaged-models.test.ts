@@ -127,6 +127,18 @@ describe("artifacts with valid checksums", () => {
     expect(refused.code).toBe("OF6008");
     expect(refused.cause).toBeInstanceOf(RangeError);
   });
+  it.each<readonly [string, readonly number[], RegExp]>([
+    ["stops at once", [0x00], /^OF7015: the program cannot compute this: unreachable/], ["calls itself without end", [0x10, 0x00], /^OF6008: the artifact's program does not hold together: Maximum call stack size exceeded/],
+  ])("code that %s", async (_, body, error) => {
+    // A module with a memory and run_0, of type () → ().
+    const code = [
+      ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0], ...[1, 4, 1, 0x60, 0, 0], ...[3, 2, 1, 0], ...[5, 3, 1, 0, 1],
+      ...[7, 18, 2, 6, ...new TextEncoder().encode("memory"), 2, 0, 5, ...new TextEncoder().encode("run_0"), 0, 0], ...[10, body.length + 4, 1, body.length + 2, 0, ...body, 0x0b],
+    ];
+    const sections = readContainer(await altered(() => undefined)).map((s) => (s.kind === "code" ? { ...s, bytes: Uint8Array.from(code) } : s));
+    const session = await load(writeContainer(sections), { engine: "simd" });
+    expect((await refusal(() => session.run({ x: new Fed("float32", [1, 2, 3, 4], [1, 4]) }))).message).toMatch(error);
+  });
   it("the one that was not changed runs", async () => {
     const session = await load(await altered(() => undefined));
     expect((await session.run({ x: new Fed("float32", [-1, 0, 0, 0], [1, 4]) }))["y"]?.dims).toEqual([2, 3]);

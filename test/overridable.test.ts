@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { compileModel } from "../src/compiler/compile.ts";
 import type { Tensor as CoreTensor } from "../src/core/tensor.ts";
 import { readModel } from "../src/onnx/read.ts";
-import { operators } from "../src/ops/index.ts";
+import { MatMul, operators } from "../src/ops/index.ts";
 import { interpret } from "../src/reference/interpret.ts";
 import { load, Tensor, type Session } from "../src/runtime/index.ts";
 import { difference } from "./support/cases.ts";
@@ -43,6 +43,14 @@ describe.each([true, false])("overridable initializers, fusion %s", (enableFusio
       const expected = reference(feeds);
       expect(difference(await run(session, feeds), expected, 1e-5)).toBeUndefined();
       if (Object.keys(feeds).length > 1) expect(difference(expected, plain, 1e-5)).toBeDefined();
+    }
+  });
+  test("of open sizes take others", async () => {
+    const open = modelBytes({ ...spec, inputs: { x: float([2, 5]), m: float([5, "K"]) }, outputs: { y: undefined }, initializers: { m: weights.m }, nodes: [{ type: "MatMul", inputs: ["x", "m"], outputs: ["y"] }] });
+    const session = await load(compileModel(open, { enableFusion }).artifact), x = tensor(2, 5);
+    for (const feeds of [{ x }, { x, m: tensor(5, 3) }, { x, m: tensor(5, 0) }, { x }]) {
+      const expected = MatMul.evaluate?.([feeds.x, feeds.m ?? weights.m], {}, { outputCount: 1 })[0];
+      expect(expected && difference(await run(session, feeds), expected, 1e-5)).toBeUndefined();
     }
   });
   test("become constants when frozen", async () => {

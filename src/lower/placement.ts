@@ -80,7 +80,8 @@ export class Places {
   }
   #storage(value: Value): Storage {
     const buffer = this.bufferOf(value);
-    const stored = value.constant ?? (value.default ? { input: value.name } : undefined);
+    // A default of open sizes is written like what is fed: weights have a place of their own, which does not grow.
+    const stored = value.constant ?? (value.default && isStatic(buffer.shape) ? { input: value.name } : undefined);
     if (isHeld(buffer)) return this.#held(value, buffer);
     const kind = stored ? "weight" : value.producer || value.graph.parent ? "arena" : "input";
     const storage: Storage = { name: value.name, kind, bytes: storageBytes(buffer) };
