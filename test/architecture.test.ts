@@ -45,17 +45,17 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   runtime: ["core", "artifact", "evaluate"],
   verify: ["compiler", "runtime", "reference", "core", "graph", "onnx", "ops", "passes", "rewrite", "rules", "artifact"],
   api: ["core", "graph", "ops", "compiler", "verify", "runtime", "onnx", "rewrite"],
-  profile: ["core", "compiler", "schedule", "onnx", "backends", "artifact", "runtime"],
+  profile: ["core", "compiler", "backends", "artifact", "runtime"],
   report: ["core", "graph", "rewrite", "compiler"],
   cli: ["core", "api", "runtime", "profile", "compiler", "report", "verify", "artifact", "onnx", "ops", "rewrite"],
 };
 /** Files that may be imported from a folder whose rest may not be. */
-const doors: Readonly<Record<string, readonly string[]>> = { schedule: ["memory/pack.ts"], runtime: ["memory/place.ts", "memory/pack.ts", "backends/wasm/load.ts"] };
+const doors: Readonly<Record<string, readonly string[]>> = { schedule: ["memory/pack.ts"], runtime: ["memory/place.ts", "memory/pack.ts", "memory/control.ts", "backends/wasm/load.ts", "backends/wasm/splice.ts"] };
 /** A backend's loader is the runtime's side of it. */
-const ownFolders: Readonly<Record<string, readonly string[]>> = { "backends/wasm/load.ts": ["core", "artifact", "backends"], "backends/wasm/relax.ts": ["core"] };
+const ownFolders: Readonly<Record<string, readonly string[]>> = { "backends/wasm/load.ts": ["core", "artifact", "backends"], "backends/wasm/relax.ts": ["core"], "backends/wasm/splice.ts": [] };
 /** Packages that a folder may use; Node's own only where commands are. */
 const packages: Readonly<Record<string, RegExp>> = { cli: /^(node:|commander$)/, onnx: /^@bufbuild\/protobuf/, runtime: /^$/, report: /^@dagrejs\/dagre$/ };
-const dynamicNodeImports: readonly string[] = ["runtime/open.ts"];
+const dynamicNodeImports: readonly string[] = ["runtime/open.ts", "runtime/threads.ts"];
 
 const folderOf = (file: string): string => file.split("/")[0] ?? "";
 

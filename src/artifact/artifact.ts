@@ -3,6 +3,7 @@ import { checkManifest } from "./check-manifest.ts";
 import { readContainer, writeContainer, type Section } from "./container.ts";
 import { inconsistent } from "./inconsistent.ts";
 import type { CodeJson, Manifest } from "./manifest.ts";
+import { restoreTerms, shareTerms } from "./shared-terms.ts";
 
 export interface ArtifactParts {
   /** All but `code`, which follows from the sections. */
@@ -10,6 +11,8 @@ export interface ArtifactParts {
   readonly code: Uint8Array;
   /** What to change in the code for relaxed SIMD; empty where it would be the same. */
   readonly relaxation: Uint8Array;
+  /** What code for threads has beside the kernels; empty or absent where there is none. */
+  readonly threads?: Uint8Array;
   readonly weights: Uint8Array;
   /** Anything JSON can hold; absent in stripped artifacts. */
   readonly report?: unknown;
@@ -30,13 +33,14 @@ const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.str
 
 /** One file from its parts; deterministic. */
 export function writeArtifact(parts: ArtifactParts): Uint8Array {
-  const relaxed = parts.relaxation.length > 0;
-  const code: CodeJson = { target: "wasm", section: 1, ...(relaxed ? { relaxation: 2 } : {}) };
+  const relaxed = parts.relaxation.length > 0, threads = parts.threads?.length ? parts.threads : undefined;
+  const code: CodeJson = { target: "wasm", section: 1, ...(relaxed ? { relaxation: 2 } : {}), ...(threads ? { threads: relaxed ? 3 : 2 } : {}) };
   const manifest: Manifest = { ...parts.manifest, code: [code] };
   return writeContainer([
-    { kind: "manifest", bytes: encode(manifest) },
+    { kind: "manifest", bytes: encode(shareTerms(manifest)) },
     { kind: "code", bytes: parts.code },
     ...(relaxed ? [{ kind: "relaxation", bytes: parts.relaxation } as const] : []),
+    ...(threads ? [{ kind: "threads", bytes: threads } as const] : []),
     { kind: "weights", bytes: parts.weights },
     ...(parts.report === undefined ? [] : [{ kind: "report", bytes: encode(parts.report) } as const]),
   ]);
@@ -47,7 +51,7 @@ export function readArtifact(bytes: Uint8Array): Artifact {
   const sections = readContainer(bytes);
   const find = (kind: Section["kind"]): Uint8Array | undefined => sections.find((s) => s.kind === kind)?.bytes;
   const weights = find("weights") ?? inconsistent("it has no weights section");
-  const manifest = checkManifest(parseSection(find("manifest") ?? inconsistent("it has no manifest"), "manifest"), sections.map((s) => s.kind), weights.byteLength);
+  const manifest = checkManifest(parseManifest(find("manifest") ?? inconsistent("it has no manifest")), sections.map((s) => s.kind), weights.byteLength);
   return {
     manifest,
     section: (index) => sections[index]?.bytes ?? inconsistent(`section ${index} is missing`),
@@ -61,6 +65,9 @@ export function readArtifact(bytes: Uint8Array): Artifact {
 export function stripReport(bytes: Uint8Array): Uint8Array {
   return writeContainer(readContainer(bytes).filter((s) => s.kind !== "report"));
 }
+
+/** What a manifest's section says, not yet checked. Fails with OF6004 where it is no JSON. */
+export const parseManifest = (section: Uint8Array): unknown => restoreTerms(parseSection(section, "manifest"));
 
 /** The JSON of a section. Fails with OF6004 where it is none. */
 export function parseSection(section: Uint8Array, what: string): unknown {

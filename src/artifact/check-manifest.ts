@@ -67,6 +67,7 @@ class Check {
     for (const c of list(m.code, "code")) {
       if (this.#kinds[c.section] !== "code") inconsistent(`section ${c.section} is not code`);
       if (c.relaxation !== undefined && this.#kinds[c.relaxation] !== "relaxation") inconsistent(`section ${c.relaxation} is no relaxation`);
+      if (c.threads !== undefined && this.#kinds[c.threads] !== "threads") inconsistent(`section ${c.threads} is no code for threads`);
     }
     this.#memory();
     for (const b of list(m.buffers, "buffers")) {
@@ -111,6 +112,7 @@ class Check {
     const { length } = list(memory.sizes, "memory plan");
     if (length > memory.slots) inconsistent("its table has no room for its sizes");
     memory.sizes.forEach((d) => dim(d));
+    if (memory.threadScratch !== undefined) list(memory.threadScratch, "memory of threads").forEach((d) => dim(d));
     for (const b of list(memory.arena, "memory plan")) { dim(b.bytes); if (!Number.isSafeInteger(b.first) || !Number.isSafeInteger(b.last)) inconsistent("a block is of no time"); this.#address(b.at); }
   }
 
@@ -179,7 +181,7 @@ class Check {
       text(s.node, "a check's node");
       text(s.value, "a check's value");
     }
-    else if ("run" in s) { size(s.run, "a segment"); for (const call of list(s.calls, "calls")) list(call, "call").forEach((name) => text(name, "a call")); }
+    else if ("run" in s) { size(s.run, "a segment"); for (const call of list(s.calls, "calls")) { list(call, "call").slice(0, 2).forEach((name) => text(name, "a call")); if (call.length > 2) size(call[2], "the functions of a call"); } }
     else inconsistent("it has a step of no known kind");
   }
 

@@ -19,7 +19,7 @@ const entryBytes = 32, alignment = 64;
 const mostSections = 1000;
 const align = (n: number): number => Math.ceil(n / alignment) * alignment;
 
-const kinds = ["manifest", "code", "relaxation", "weights", "report"] as const;
+const kinds = ["manifest", "code", "relaxation", "weights", "report", "threads"] as const;
 export type SectionKind = (typeof kinds)[number];
 export interface Section { readonly kind: SectionKind; readonly bytes: Uint8Array }
 /** Where a section lies. */

@@ -62,6 +62,8 @@ export interface CodeJson {
   readonly section: number;
   /** What to change in it where the engine has relaxed SIMD. */
   readonly relaxation?: number;
+  /** What its module for threads has beside the kernels; absent where there is no work for two. */
+  readonly threads?: number;
 }
 
 export type AddressJson = number | { readonly slot: number };
@@ -76,6 +78,8 @@ export interface MemoryJson {
   readonly fixedEnd: number;
   readonly arena: readonly BlockJson[];
   readonly weightBytes: number;
+  /** Bytes of working memory that each thread besides the first needs: the largest of these. */
+  readonly threadScratch?: readonly DimJson[];
   readonly peak?: { readonly bytes: number; readonly lowerBound: number };
 }
 /** A block of the arena, alive from step `first` to step `last`. */
@@ -110,8 +114,8 @@ export type AttributeValueJson =
   | { readonly tensor: DataJson };
 
 export type StepJson =
-  /** Calls the exported function `run_<run>`; `calls` are its kernels in order, with the region each computes. */
-  | { readonly run: number; readonly calls: readonly (readonly [kernel: string, label: string])[] }
+  /** Calls the exported function `run_<run>`; `calls` are its kernels in order, with the region each computes, and how many functions it calls one after the other where it is not one. */
+  | { readonly run: number; readonly calls: readonly (readonly [kernel: string, label: string, functions?: number])[] }
   | { readonly host: string; readonly domain: string; readonly attributes: Readonly<Record<string, AttributeValueJson>>; readonly inputs: readonly (number | null)[]; readonly outputs: readonly (number | null)[]; readonly label: string }
   /** A buffer index, or a predicate over sizes that is true when not 0. */
   | { readonly if: number | { readonly predicate: DimJson }; readonly then: readonly StepJson[]; readonly else: readonly StepJson[] }

@@ -9,7 +9,7 @@ export function infoLines({ manifest: m, sections, weights }: Artifact, bytes: n
   return [
     `system info: atc_version[${m.tool}], soc_version[${typeof soc === "string" ? soc : ""}], framework_type[5]`,
     `resource info: memory_size[${m.memory.peak?.bytes ?? "dynamic"}], weight_size[${m.memory.weightBytes}], stream_num[1], event_num[0]`,
-    `om info: om_size[${bytes}], modeldef_size[${size("manifest")}], weight_data_size[${outside ?? weights.length}], kernels_size[${size("code") + size("relaxation")}], report_size[${size("report")}]`,
+    `om info: om_size[${bytes}], modeldef_size[${size("manifest")}], weight_data_size[${outside ?? weights.length}], kernels_size[${size("code") + size("relaxation") + size("threads")}], report_size[${size("report")}]`,
     `options: ${JSON.stringify(m.options)}`,
   ];
 }

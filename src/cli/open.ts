@@ -18,11 +18,11 @@ export async function openArtifact(path: string, options: CompileOptions): Promi
 }
 
 /** A session for the artifact or model in a file. */
-export const openSession = async (path: string, options: CompileOptions): Promise<Session> => loadBeside(await openArtifact(path, options), path);
+export const openSession = async (path: string, options: CompileOptions, threads = 1): Promise<Session> => loadBeside(await openArtifact(path, options), path, threads);
 
 /** Loads an artifact, with the weights that lie beside its file where it holds none. */
-export const loadBeside = (artifact: Uint8Array, path: string): Promise<Session> =>
-  load(artifact, { externalData: (file) => { const at = join(dirname(path), file); return existsSync(at) ? readBytes(at, "the artifact's weights") : undefined; } });
+export const loadBeside = (artifact: Uint8Array, path: string, threads = 1): Promise<Session> =>
+  load(artifact, { threads, externalData: (file) => { const at = join(dirname(path), file); return existsSync(at) ? readBytes(at, "the artifact's weights") : undefined; } });
 
 /** An artifact's bytes. Fails with OF1012 for anything else. */
 export function readArtifactFile(path: string): Uint8Array {

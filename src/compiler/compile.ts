@@ -67,14 +67,14 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     counts: countWork({ ...workBefore(model), sites: fused.sites, regions, compiled, added: countAdded(program) + copiedNodes(model), typeOf }),
     sites: withCosts(fused.sites, regions), fates: fatesIn(fused), switches: fused.switches, approximations: approximated(fused.sites, fused.rules), traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
-    code: { simd: code.code.length, relaxation: relaxation.length },
+    code: { simd: code.code.length, relaxation: relaxation.length, threads: code.threads.length },
     kernels: work, ...(options.weights ? { narrowed } : {}),
     hostOperators: hosts.map((h) => ({ op: h.op, nodes: h.origin.nodes })),
     warnings: [...model.info.warnings, ...fused.warnings],
   };
   const info = { tool: `onnxfuse ${version}`, options: normalOptions(options), model: model.info.name, metadata: model.info.metadata, modelChecksum: checksum(bytes), ...checksOf(model) };
   const packaging = { separateSteps: options.separateSteps ?? false, ...(options.strip ? {} : { report }), ...(options.externalWeights ? { externalWeights: options.externalWeights } : {}) };
-  return { ...packageProgram(program, plan, { code: code.code, relaxation }, info, packaging), report, typeOf };
+  return { ...packageProgram(program, plan, { code: code.code, relaxation, threads: code.threads }, info, packaging), report, typeOf };
 }
 
 /** What became of the model's nodes. */

@@ -85,7 +85,7 @@ function accounts(source: ModelSource, file: Pick<Optimised, "model">, fused: Fu
   const report: Report = {
     model: model.info.name, nodes: { original: model.info.originalNodes, compiled },
     counts: countWork({ ...workBefore(model), compiled, added: copiedNodes(model), sites, regions, typeOf }),
-    sites: withCosts(sites, regions), fates: fatesIn({ ...fused, sites }), switches, approximations: approximated(sites, fused.rules), traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0 }, kernels: [], hostOperators: [],
+    sites: withCosts(sites, regions), fates: fatesIn({ ...fused, sites }), switches, approximations: approximated(sites, fused.rules), traffic: regionTraffic(model.traffic, regions), attention: [], memory: { weights: 0 }, code: { simd: 0, relaxation: 0, threads: 0 }, kernels: [], hostOperators: [],
     warnings: [...model.info.warnings, ...warnings],
   };
   const before = countOperators(decodeModel(source instanceof Uint8Array ? source : source.model), true);

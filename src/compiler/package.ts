@@ -1,7 +1,7 @@
 /** Program, plan and code → artifact. Everything the runtime needs goes into the manifest; nothing else does. */
 import { externalWeights } from "../artifact/external-weights.ts";
 import { writeArtifact, type ArtifactParts } from "../artifact/artifact.ts";
-import { dimToJson } from "../core/dim-json.ts";
+import { dimToJson, type DimJson } from "../core/dim-json.ts";
 import type { AddressJson, AttributeValueJson, BufferJson, CheckJson, HeldConstantJson, InputJson, Manifest, PortJson, StepJson, WeightJson } from "../artifact/manifest.ts";
 import { invariant, present } from "../core/assert.ts";
 import { isHeld, withoutSymbols } from "../core/container.ts";
@@ -10,8 +10,10 @@ import { fail } from "../core/diagnostic.ts";
 import type { Buffer } from "../kernel/expr.ts";
 import { rowMajor } from "../kernel/kernel.ts";
 import type { AttributeJson, Program, Storage } from "../kernel/program.ts";
-import { segment, type SegmentedStep } from "../kernel/segments.ts";
+import { phasesOf } from "../kernel/phases.ts";
+import { allSteps, segment, type CallStep, type SegmentedStep } from "../kernel/segments.ts";
 import type { MemoryPlan } from "../memory/plan.ts";
+import { threadScratch } from "../memory/thread-scratch.ts";
 import { WeightsSection } from "./weights-section.ts";
 
 export interface PackageInfo {
@@ -38,7 +40,7 @@ export interface Packaged {
 }
 
 /** One file from a planned and compiled program, and those of its weights where they are to lie outside. */
-export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<ArtifactParts, "code" | "relaxation">, info: PackageInfo, options: PackageOptions = {}): Packaged {
+export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<ArtifactParts, "code" | "relaxation" | "threads">, info: PackageInfo, options: PackageOptions = {}): Packaged {
   const section = new WeightsSection();
   const buffers = new BufferTable(program, plan);
   const inputs = program.inputs.map((i): InputJson => ({ ...portOf(i.name, i.buffer, buffers), ...(i.default ? { default: section.add(i.default) } : {}) }));
@@ -46,7 +48,7 @@ export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<Ar
   const weights = weightsOf(program, plan, section);
   const steps = segment(program.steps, options.separateSteps).steps.map((s) => stepOf(s, buffers, section));
   const held = heldConstants(program, buffers, section);
-  const manifest: Omit<Manifest, "code"> = { ...info, inputs, outputs, memory: memoryOf(plan), buffers: buffers.list, steps, weights, ...(held.length ? { held } : {}) };
+  const manifest: Omit<Manifest, "code"> = { ...info, inputs, outputs, memory: { ...memoryOf(plan), ...(code.threads?.length ? { threadScratch: threadScratchOf(program) } : {}) }, buffers: buffers.list, steps, weights, ...(held.length ? { held } : {}) };
   const report = options.report === undefined ? {} : { report: options.report };
   if (options.externalWeights === undefined) return { artifact: writeArtifact({ manifest, ...code, weights: section.bytes(), ...report }), externalData: {} };
   const { pieces, files } = externalWeights(options.externalWeights === "each" ? section.pieces : [{ offset: 0, bytes: section.bytes() }]);
@@ -105,6 +107,17 @@ function memoryOf(plan: MemoryPlan): Manifest["memory"] {
   };
 }
 
+/** The distinct needs of kernels. */
+function threadScratchOf(program: Program): DimJson[] {
+  const needs = new Map<string, DimJson>();
+  for (const s of allSteps(program.steps)) {
+    if (s.kind !== "call") continue;
+    const json = dimToJson(threadScratch(s.kernel).bytes);
+    if (json !== 0) needs.set(JSON.stringify(json), json);
+  }
+  return [...needs.values()];
+}
+
 function weightsOf(program: Program, plan: MemoryPlan, section: WeightsSection): WeightJson[] {
   const done = new Set<Storage>();
   const out: WeightJson[] = [];
@@ -130,10 +143,15 @@ function heldConstants(program: Program, buffers: BufferTable, section: WeightsS
   });
 }
 
+function callOf({ kernel, origin }: CallStep): readonly [string, string, number?] {
+  const functions = phasesOf(kernel).length;
+  return functions === 1 ? [kernel.name, origin.label] : [kernel.name, origin.label, functions];
+}
+
 function stepOf(step: SegmentedStep, buffers: BufferTable, section: WeightsSection): StepJson {
   const number = (b: Buffer | undefined): number | null => (b ? buffers.number(b) : null);
   switch (step.kind) {
-    case "segment": return { run: step.index, calls: step.calls.map((c) => [c.kernel.name, c.origin.label] as const) };
+    case "segment": return { run: step.index, calls: step.calls.map(callOf) };
     case "host": return {
       host: step.op, domain: step.domain, label: step.origin.label,
       attributes: Object.fromEntries(Object.entries(step.attributes).map(([k, v]) => [k, attributeOf(v, section)])),

@@ -14,6 +14,7 @@ import { scheduleLoops } from "../schedule/loops.ts";
 import type { Choices } from "../schedule/choices.ts";
 import { narrowWeights, type NarrowedWeight, type WeightForm } from "../schedule/narrow-weights.ts";
 import { integerNarrowing } from "../schedule/narrow-integers.ts";
+import { splitWork } from "../schedule/split-work.ts";
 import { scheduleStructures } from "../schedule/structures.ts";
 import { kernelWork, type KernelWork } from "./kernel-work.ts";
 import { mapKernels, placeScratch } from "./kernels.ts";
@@ -45,11 +46,13 @@ export interface BuildOptions {
   readonly weights?: { readonly form: WeightForm; readonly keeps: (nodes: readonly string[]) => boolean };
   /** Every kernel call is a function of its own for the runtime, so that each can be timed. */
   readonly separateSteps?: boolean;
+  /** Instructions that a thread's part of a kernel has at least; tests make it small. */
+  readonly threadWork?: number;
   readonly onStage?: StageObserver;
 }
 
 /** Graph and regions → program → plan → code. */
-export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true, separateSteps = false, weights, choices, onStage = () => undefined }: BuildOptions = {}): Built {
+export function build(graph: Graph, regions: readonly Region[], { reuse = true, winograd = true, separateSteps = false, weights, choices, threadWork, onStage = () => undefined }: BuildOptions = {}): Built {
   const lowered = lowerProgram(graph, regions);
   onStage({ name: "lowered", program: lowered });
   const attention = [...allSteps(lowered.steps)].flatMap((s) => (s.kind === "call" && s.kernel.structure?.kind === "attention" ? [s.origin.nodes] : []));
@@ -61,7 +64,7 @@ export function build(graph: Graph, regions: readonly Region[], { reuse = true, 
   const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true, winograd, ...(choices ? { choices } : {}) }));
   const scheduled = mapKernels({ placements, ...structured }, (kernel) => (kernel.structure ? scheduleLoops(kernel, placements) : kernel));
   onStage({ name: "scheduled", program: scheduled });
-  const program = shareWeights(mapKernels(scheduled, (kernel) => legalize(kernel, placements)));
+  const program = shareWeights(mapKernels(scheduled, (kernel) => legalize(splitWork(kernel, threadWork), placements)));
   onStage({ name: "legal", program });
   const plan = planMemory(program, { dims: programDims(program), reuse });
   onStage({ name: "planned", plan });

@@ -25,7 +25,7 @@ export interface Report {
   readonly memory: { readonly weights: number; readonly arena?: number; readonly lowerBound?: number };
 
   /** Bytes of code, and of what changes in it for relaxed SIMD. */
-  readonly code: { readonly simd: number; readonly relaxation: number };
+  readonly code: { readonly simd: number; readonly relaxation: number; readonly threads: number };
   /** Weights that were asked to be in fewer bits, where some were. */
   readonly narrowed?: readonly NarrowedWeight[];
   /** What each kernel has to compute and move. */

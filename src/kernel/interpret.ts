@@ -8,7 +8,7 @@ import { evaluateDim, type Dim, type DimBinding } from "../core/dim.ts";
 import { byteSize, isFloat, type DType } from "../core/dtype.ts";
 import { decoderOf, encoderOf } from "../core/float-bits.ts";
 import { wrapInteger } from "../core/tensor.ts";
-import { formatType, type Buffer, type Expr, type Scalar, type Type } from "./expr.ts";
+import { formatType, i32, type Buffer, type Expr, type Scalar, type Type } from "./expr.ts";
 import type { Kernel } from "./kernel.ts";
 import { packLanes, scalarReader, scalarWriter, unpackLanes } from "./lane-bits.ts";
 import {
@@ -84,6 +84,12 @@ class Interpreter {
             body();
           }
         };
+      }
+      case "split": {
+        for (const name of [s.from, s.to]) this.types.set(name, i32);
+        const from = cellOf(this.numbers, s.from, 0), to = cellOf(this.numbers, s.to, 0), all = this.dim(s.outer) * this.dim(s.inner);
+        const body = this.statement(s.body);
+        return () => { from.value = 0; to.value = all; body(); };
       }
       case "if": {
         const condition = this.number(s.condition), then = this.statement(s.then);

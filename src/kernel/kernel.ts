@@ -15,6 +15,8 @@ export interface Kernel {
   readonly outputs: readonly Buffer[];
   /** Working memory, live only during the call; its contents are undefined at the start. */
   readonly scratch: readonly Buffer[];
+  /** Those of `scratch` that one part of the kernel leaves for another. The others are for the range of a split at hand: every thread has its own. */
+  readonly shared?: readonly Buffer[];
   readonly body: Stmt;
   /** How scheduling may rebuild the loops; the body computes the same. Absent: the body is all there is. */
   readonly structure?: Structure;

@@ -87,6 +87,7 @@ function lines(s: Stmt, n: Names): string[] {
       const step = s.step === 1 ? `${n.axis(s.axis)}++` : `${n.axis(s.axis)} += ${s.step}`;
       return [`${s.mode === "parallel" ? "parallel " : ""}for (${n.axis(s.axis)} = ${e(s.begin)}; ${n.axis(s.axis)} < ${e(s.end)}; ${step}) {`, ...indented(s.body), "}"];
     }
+    case "split": return [`split [${n.local(s.from)}, ${n.local(s.to)}) of ${formatDim(s.outer)} x ${formatDim(s.inner)} by ${s.grain} {`, ...indented(s.body), "}"];
     case "block": return s.body.flatMap((child) => lines(child, n));
     case "let": return [`let ${n.local(s.name)}: ${formatType(s.value.type)} = ${e(s.value)}`];
     case "assign": return [`${n.local(s.name)} = ${e(s.value)}`];

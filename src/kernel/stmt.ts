@@ -1,13 +1,26 @@
 /** The kernel language's statements: structured loops over buffers. */
+import type { Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import type { Axis, Buffer, Expr, ReduceOp, Type } from "./expr.ts";
 
-/** `parallel` marks a loop whose iterations are independent; backends may run it as `serial`. */
+/**
+ * `parallel`: the loop counts from 0 to its axis's extent and its iterations may run in any order, at the same time. In
+ * the body around it, what comes before it may be done again for every part of it, and what comes after it needs none of
+ * its iterations.
+ */
 export type LoopMode = "serial" | "parallel";
 
 export type Stmt =
   /** for (axis = begin; axis < end; axis += step). `step` > 0. */
-  | { readonly kind: "for"; readonly axis: Axis; readonly begin: Expr; readonly end: Expr; readonly step: number; readonly mode: LoopMode; readonly body: Stmt }
+  | { readonly kind: "for"; readonly axis: Axis; readonly begin: Expr; readonly end: Expr; readonly step: number; readonly mode: LoopMode; readonly body: Stmt;
+      /** Instructions of one iteration, roughly, of a parallel loop; absent: what its body says. */
+      readonly work?: Dim }
+  /**
+   * Work that several threads may share: runs `body` for ranges [from, to) that together cover [0, outer·inner), in any
+   * order and at the same time; all of it is one range as well. A range lies within one group of `inner`, or is made of
+   * whole ones. Ranges of fewer than `grain` are not worth a thread's while. `from` and `to` are i32 locals of the body.
+   */
+  | { readonly kind: "split"; readonly from: string; readonly to: string; readonly outer: Dim; readonly inner: Dim; readonly grain: number; readonly body: Stmt }
   | { readonly kind: "block"; readonly body: readonly Stmt[] }
   /** Declares a local; names are unique in a kernel. It may be assigned later. */
   | { readonly kind: "let"; readonly name: string; readonly value: Expr }

@@ -84,7 +84,7 @@ export function visitExpr(e: Expr, visit: (e: Expr) => void, seen: Set<Expr> = n
 export function expressionsOf(s: Stmt): readonly Expr[] {
   switch (s.kind) {
     case "for": return [s.begin, s.end];
-    case "block": return [];
+    case "block": case "split": return [];
     case "let": case "assign": case "accumulate": return [s.value];
     case "store": return [...s.indices, s.value];
     case "storeAt": return [s.pointer, s.value];
@@ -96,7 +96,7 @@ export function expressionsOf(s: Stmt): readonly Expr[] {
 /** The statements directly inside a statement. */
 export function bodiesOf(s: Stmt): readonly Stmt[] {
   switch (s.kind) {
-    case "for": return [s.body];
+    case "for": case "split": return [s.body];
     case "block": return s.body;
     case "if": return s.else ? [s.then, s.else] : [s.then];
     default: return [];
@@ -113,6 +113,7 @@ export function visitStmt(s: Stmt, visit: (s: Stmt) => void): void {
 export function mapStmtExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
   switch (s.kind) {
     case "for": return { ...s, begin: f(s.begin), end: f(s.end), body: mapStmtExprs(s.body, f) };
+    case "split": return { ...s, body: mapStmtExprs(s.body, f) };
     case "block": return { kind: "block", body: s.body.map((child) => mapStmtExprs(child, f)) };
     case "let": case "assign": case "accumulate": return { ...s, value: f(s.value) };
     case "store": return { ...s, indices: s.indices.map(f), value: f(s.value) };

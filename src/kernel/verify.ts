@@ -66,6 +66,7 @@ class Verifier {
         return;
       }
       case "storeAt": this.#check(false, "a naive kernel stores at an address"); return;
+      case "split": this.#check(false, "a naive kernel is split"); return;
       case "if":
         this.#expression(s.condition, scope);
         this.#check(s.condition.type.scalar === "bool", "a condition is not bool");

@@ -26,12 +26,12 @@ export interface Apart {
 
 /** Takes an artifact apart, with the code that suits this engine. Its weights must be attached. Fails with OF6004 where code and manifest disagree. */
 export function takeApart(artifact: Artifact): Apart {
-  const steps: ApartStep[] = [], segments: number[] = [];
+  const steps: ApartStep[] = [], segments: Call[] = [];
   const number = (step: ApartStep): string => String(steps.push(step) - 1);
   const walk = (list: readonly StepJson[]): StepJson[] => list.flatMap((s): StepJson[] => {
     if ("run" in s) {
-      return s.calls.map(([kernel, label]) => {
-        segments.push(s.run);
+      return s.calls.map(([kernel, label, functions = 1]) => {
+        segments.push({ segment: s.run, functions });
         return { run: segments.length - 1, calls: [[kernel, number({ kind: "kernel", name: kernel, label })]] };
       });
     }
@@ -44,6 +44,9 @@ export function takeApart(artifact: Artifact): Apart {
   const code = cutCalls(codeFor(artifact), segments);
   return { steps, artifact: writeArtifact({ manifest: { ...manifest, steps: apart }, code, relaxation: new Uint8Array(), weights: artifact.weights }) };
 }
+
+/** A kernel's calls in a segment: of so many functions. */
+interface Call { readonly segment: number; readonly functions: number }
 
 /** Reads a module's bytes. */
 class Reader {
@@ -72,9 +75,9 @@ const ids = { imports: 2, functions: 3, exports: 7, code: 10 } as const;
 
 /**
  * The module with an exported function `run_<n>` for the n-th call of all, instead of one for every segment. `segments`
- * gives each call's segment, in the order in which they are made.
+ * gives each kernel's segment, in the order in which they run.
  */
-function cutCalls(module: Uint8Array, segments: readonly number[]): Uint8Array {
+function cutCalls(module: Uint8Array, segments: readonly Call[]): Uint8Array {
   const sections: Section[] = [], reader = new Reader(module, 8);
   while (reader.at < module.length) sections.push({ id: reader.byte(), body: reader.take(reader.leb()) });
   const body = (id: number): Uint8Array => sections.find((s) => s.id === id)?.body ?? new Uint8Array([0]);
@@ -82,13 +85,14 @@ function cutCalls(module: Uint8Array, segments: readonly number[]): Uint8Array {
   const types = entries(body(ids.functions), (r) => r.leb()), bodies = entries(body(ids.code), (r) => r.take(r.leb()));
   const exported = entries(body(ids.exports), (r) => ({ name: r.name(), kind: r.byte(), index: r.leb() }));
   const calls = new Map<number, readonly Uint8Array[]>(), taken = new Map<number, number>();
-  const callOf = (segment: number): { readonly type: number; readonly code: Uint8Array } => {
+  const callOf = ({ segment, functions }: Call): { readonly type: number; readonly code: Uint8Array } => {
     const index = exported.find((e) => e.name === `run_${segment}`)?.index ?? inconsistent(`its code has no segment ${segment}`);
     const list = calls.get(segment) ?? callsIn(bodies[index] ?? new Uint8Array());
     calls.set(segment, list);
     const n = taken.get(segment) ?? 0;
-    taken.set(segment, n + 1);
-    return { type: types[index] ?? 0, code: list[n] ?? inconsistent(`segment ${segment} has fewer calls than its manifest says`) };
+    taken.set(segment, n + functions);
+    if (n + functions > list.length) inconsistent(`segment ${segment} has fewer calls than its manifest says`);
+    return { type: types[index] ?? 0, code: joined([[0], ...list.slice(n, n + functions), [0x0b]]) };
   };
   const added = segments.map(callOf);
   const kept = exported.filter((e) => !/^run_\d+$/.test(e.name));
@@ -106,7 +110,7 @@ function entries<T>(body: Uint8Array, read: (r: Reader) => T): T[] {
   return Array.from({ length: reader.leb() }, () => read(reader));
 }
 
-/** Function bodies for each call in a body that does nothing else than push numbers and call. */
+/** What makes each call in a body that does nothing else than push numbers and call. */
 function callsIn(body: Uint8Array): Uint8Array[] {
   const reader = new Reader(body), out: Uint8Array[] = [];
   if (reader.leb() !== 0) inconsistent("a segment has locals");
@@ -119,7 +123,7 @@ function callsIn(body: Uint8Array): Uint8Array[] {
       case 0x6a: case 0x6c: break;
       case 0x10:
         reader.leb();
-        out.push(joined([[0], body.subarray(from, reader.at), [0x0b]]));
+        out.push(body.subarray(from, reader.at));
         from = reader.at;
         break;
       default: inconsistent(`a segment has the instruction 0x${op.toString(16)}`);

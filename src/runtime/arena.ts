@@ -7,6 +7,7 @@ import { evaluateDimJson, type DimJson } from "../core/dim-json.ts";
 import type { AddressJson, MemoryJson } from "../artifact/manifest.ts";
 import { align, place } from "../memory/place.ts";
 import type { Heap } from "./heap.ts";
+import type { Threads } from "./threads.ts";
 
 interface Placement {
   /** By block; undefined while its size is not known. */
@@ -28,6 +29,7 @@ export class Arena {
   readonly #plan: MemoryJson;
   readonly #heap: Heap;
   readonly #dynamic: boolean;
+  readonly #threads: Threads | undefined;
   #base = 0;
   #capacity = 0;
   #symbols = new Map<string, number>();
@@ -35,10 +37,13 @@ export class Arena {
   #placement: Placement | undefined;
   #cache = new Map<string, Placement>();
 
-  constructor(plan: MemoryJson, heap: Heap) {
+  /** `threads` are given the working memory that they need under the sizes at hand. */
+  constructor(plan: MemoryJson, heap: Heap, threads?: Threads) {
+    this.#threads = threads;
     this.#plan = plan;
     this.#heap = heap;
     this.#dynamic = plan.slots > 0;
+    if (!this.#dynamic) this.#serveThreads();
   }
 
   get symbols(): ReadonlyMap<string, number> { return this.#symbols; }
@@ -98,6 +103,7 @@ export class Arena {
   #use(placement: Placement): void {
     this.#placement = placement;
     this.#reserve(placement.total);
+    this.#serveThreads();
     const table = new DataView(this.#heap.memory.buffer);
     const write = (slot: number, value: number): void => table.setInt32(this.#plan.table + 4 * slot, value | 0, true);
     placement.sizes.forEach((value, slot) => { if (value !== undefined) write(slot, value); });
@@ -105,6 +111,10 @@ export class Arena {
       const offset = placement.offsets[i];
       if (typeof block.at === "object" && offset !== undefined) write(block.at.slot, this.#base + offset);
     });
+  }
+
+  #serveThreads(): void {
+    this.#threads?.reserve(this.#heap, Math.max(0, ...(this.#plan.threadScratch ?? []).map((d) => this.size(d))));
   }
 
   /** Makes room for `total` bytes, moving what is there. */

@@ -15,6 +15,8 @@ const runChecks: Readonly<Record<keyof RunOptions, Check>> = {
 };
 const loadChecks: Readonly<Record<keyof SessionOptions | "externalData", Check>> = {
   engine: ["'simd' or 'relaxed-simd'", (v) => v === "simd" || v === "relaxed-simd"],
+  threads: ["a positive integer", (v) => Number.isInteger(v) && Number(v) >= 1],
+  workerUrl: ["a URL", (v) => typeof v === "string" || v instanceof URL],
   externalData: ["a function", isFunction],
 };
 

@@ -4,10 +4,10 @@ import { formatDimJson, type DimJson } from "../core/dim-json.ts";
 import type { Manifest, PortJson } from "../artifact/manifest.ts";
 import { isHeld, type Container } from "../core/container.ts";
 import { atRank } from "../core/datum.ts";
-import { DiagnosticError, fail, nearestName } from "../core/diagnostic.ts";
+import { DiagnosticError, fail, nearestName, type Diagnostic } from "../core/diagnostic.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
-import { codeFor, instantiate, type CodeSource, type Engine } from "../backends/wasm/load.ts";
+import { codeFor, compileCode, instanceOf, instantiate, type CodeSource, type Engine } from "../backends/wasm/load.ts";
 import { align } from "../memory/place.ts";
 import { Arena } from "./arena.ts";
 import { Buffers } from "./buffers.ts";
@@ -17,6 +17,7 @@ import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
 import { Heap } from "./heap.ts";
 import { prepareSteps } from "./steps.ts";
 import { Tensor, type Resident } from "./tensor.ts";
+import type { Threads } from "./threads.ts";
 import { resultOf, type RunValue } from "./run-values.ts";
 import type { Run, StepObserver } from "./watch.ts";
 import { Weights } from "./weights.ts";
@@ -24,6 +25,13 @@ import { Weights } from "./weights.ts";
 export interface SessionOptions {
   /** Which code to use; by default the fastest this engine runs. */
   readonly engine?: Engine;
+  /**
+   * How many threads compute; 1 unless said. Results are the same, bit for bit. Where memory cannot be shared (pages that
+   * are not cross-origin isolated), it is 1, with a warning in `session.warnings`. `dispose()` ends the threads.
+   */
+  readonly threads?: number;
+  /** Where browsers find `onnxfuse/runtime/worker`, for pages whose policy allows no workers from Blobs. */
+  readonly workerUrl?: string | URL;
 }
 
 export interface RunOptions {
@@ -57,6 +65,7 @@ interface Machine {
   readonly weights: Weights;
   readonly constants: Constants;
   readonly run: Run;
+  readonly threads: Threads | undefined;
 }
 
 const port = (p: PortJson): Port => ({ name: p.name, dtype: p.dtype, dims: p.dims.map((d: DimJson) => (typeof d === "number" ? d : formatDimJson(d))), ...(p.rank === undefined ? {} : { rank: formatDimJson(p.rank) }), ...(p.container ? { container: p.container } : {}) });
@@ -66,11 +75,17 @@ export class Session {
   readonly outputs: readonly Port[];
   /** The model's metadata_props. */
   readonly metadata: Readonly<Record<string, string>>;
+  /** How many threads compute. */
+  readonly threads: number;
+  /** What is not as it was asked for. */
+  readonly warnings: readonly Diagnostic[];
   /** Undefined once disposed. */
   #machine: Machine | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(machine: Machine) {
+  private constructor(machine: Machine, warnings: readonly Diagnostic[]) {
+    this.threads = machine.threads?.count ?? 1;
+    this.warnings = warnings;
     const { manifest } = machine;
     this.inputs = manifest.inputs.map(port);
     this.outputs = manifest.outputs.map(port);
@@ -85,15 +100,19 @@ export class Session {
 
   static async #create(program: CodeSource, stream: WeightStream, options: SessionOptions): Promise<Session> {
     const { manifest } = program;
-    const instance = await instantiate(codeFor(program, options.engine));
+    const code = codeFor(program, options.engine);
+    const { threads: count = 1, workerUrl } = options;
+    const started = count > 1 ? await (await import("./threads.ts")).startThreads(program, code, { threads: count, workerUrl, compile: compileCode, instanceOf }) : undefined;
+    const threads = started && "instance" in started ? started : undefined;
+    const instance = threads?.instance ?? await instantiate(code);
     const heap = new Heap(instance.memory, manifest.memory.fixedEnd);
-    const arena = new Arena(manifest.memory, heap);
+    const arena = new Arena(manifest.memory, heap, threads);
     const constants = new Constants();
     const weights = new Weights(manifest, constants, heap);
     await weights.fill(stream);
     const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, constants.read(h.data)])));
     const run = await prepareSteps(manifest, { arena, buffers, instance, constants });
-    return new Session({ manifest, heap, arena, buffers, weights, constants, run });
+    return new Session({ manifest, heap, arena, buffers, weights, constants, run, threads }, started && "code" in started ? [started] : []);
   }
 
   /** Bytes of WebAssembly memory this session holds. */
@@ -109,8 +128,11 @@ export class Session {
     return result;
   }
 
-  /** Lets go of the code and its memory. Kept results can no longer be read. */
-  dispose(): void { this.#machine = undefined; }
+  /** Lets go of the code and its memory, and ends its threads. Kept results can no longer be read. */
+  dispose(): void {
+    this.#machine?.threads?.end();
+    this.#machine = undefined;
+  }
 
   #execute(feeds: Feeds, options: RunOptions): Record<string, RunValue> {
     checkRunOptions(options);

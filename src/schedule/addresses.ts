@@ -56,6 +56,7 @@ class AddressRewriter {
     switch (s.kind) {
       case "block": return block(...s.body.map((b) => this.statement(b)));
       case "for": return { ...s, begin: this.make(s.begin), end: this.make(s.end), body: this.statement(s.body) };
+      case "split": return { ...s, body: this.statement(s.body) };
       case "if": return { ...s, condition: this.make(s.condition), then: this.statement(s.then), ...(s.else ? { else: this.statement(s.else) } : {}) };
       case "let": {
         const value = this.make(s.value);

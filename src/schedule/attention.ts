@@ -6,7 +6,7 @@
  *
  * A -∞ that is not the maximum of a whole row adds nothing, as in the plain softmax; a row of nothing but -∞ gives NaN.
  */
-import { dimRange, isSymbolic, type Dim } from "../core/dim.ts";
+import { dimMul, dimProduct, dimRange, isSymbolic, type Dim } from "../core/dim.ts";
 import {
   add, axisOf, binary, constant, eq, f32, f32x4, i32, lt, max, min, mul, select, splat, sub, type Axis, type Buffer, type Expr,
 } from "../kernel/expr.ts";
@@ -33,11 +33,12 @@ export function scheduleAttention(b: KernelBuilder, s: AttentionStructure): Stmt
   if (s.accumulator.type.scalar !== "f32" || isSymbolic(s.dim.extent) || isSymbolic(s.valueDim.extent)) return undefined;
   const body: Stmt[] = [];
   const { lower, upper } = dimRange(s.query.extent);
-  b.loop(body, "b", 0, toIndex(s.batch.extent), 1, s.batch.extent, (batch, perBatch) =>
-    b.loop(perBatch, "h", 0, toIndex(s.head.extent), 1, s.head.extent, (head, inner) => {
+  const work = dimProduct([s.query.extent, workOfQuery(s)]);
+  b.parallel(body, "b", s.batch.extent, 1, dimMul(work, s.head.extent), (batch, perBatch) =>
+    b.parallel(perBatch, "h", s.head.extent, 1, work, (head, inner) => {
       const positions = new Map<Axis, Expr>([[s.batch, batch], [s.head, head]]);
       const few: Stmt[] = [], many: Stmt[] = [];
-      if (lower < lanes) fewQueries(b, few, s, positions);
+      if (lower < lanes) b.serially(() => fewQueries(b, few, s, positions));
       if (upper >= lanes) manyQueries(b, many, s, positions);
       if (many.length === 0) inner.push(...few);
       else if (few.length === 0) inner.push(...many);
@@ -45,6 +46,9 @@ export function scheduleAttention(b: KernelBuilder, s: AttentionStructure): Stmt
     }));
   return { kind: "block", body };
 }
+
+/** Instructions for a query, roughly. */
+const workOfQuery = (s: AttentionStructure): Dim => dimMul(s.key.extent, Math.ceil((Number(s.dim.extent) + Number(s.valueDim.extent)) / 2) + 16);
 
 /** Rows of one operand: a float32 matrix over an outer and an inner axis, read in place or gathered. */
 interface Operand { readonly pointer: Expr; readonly rowBytes: Dim; readonly stepBytes: Dim }
@@ -75,7 +79,7 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
   const keyRows = k ? undefined : b.temporary("key_rows", "float32", [blockKeys, depth]), valueRows = v ? undefined : b.temporary("value_rows", "float32", [blockKeys, width]);
   const [q, p, o, rows] = [scratch.queries, scratch.scores, scratch.sums, scratch.rows].map((x) => b.let(into, x.name, addressOf(x)));
   if (!q || !p || !o || !rows) return;
-  b.loop(into, "s", 0, total, lanes, s.query.extent, (from, body) => {
+  b.parallel(into, "s", s.query.extent, lanes, dimMul(workOfQuery(s), lanes), (from, body) => {
     // The last block ends with the last query; what the block before has stored is not stored again.
     const first = b.let(body, "first", min(from, sub(total, lanes)));
     b.loop(body, "d", 0, constant(depth, i32), 1, depth, (d, inner) =>

@@ -123,6 +123,15 @@ class Binder {
         return;
       }
       case "for": this.loop(s, scope); return;
+      case "split": {
+        // Values of its own stay inside, so that a range needs nothing but its bounds.
+        const inner = branchScope(scope);
+        inner.declared.add(s.from).add(s.to);
+        this.statement(s.body, inner);
+        scope.statements.push({ ...s, body: block(...inner.statements) });
+        forget(this.changes(s), scope, (e) => this.dependence(e));
+        return;
+      }
       case "store": invariant(false, "a logical store where addresses are expected");
     }
   }

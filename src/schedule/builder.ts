@@ -2,10 +2,9 @@
  * What a structured schedule writes its loops with: unique local names, scratch buffers, and packed weights asked for
  * on the way. One builder serves one kernel.
  */
-import type { Dim } from "../core/dim.ts";
-import { dimMul } from "../core/dim.ts";
+import { dimMul, isSymbolic, type Dim } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
-import { constant, i32, local, type Axis, type Buffer, type Expr, type Type } from "../kernel/expr.ts";
+import { constant, dimExpr, i32, local, type Axis, type Buffer, type Expr, type Type } from "../kernel/expr.ts";
 import type { Choices, KernelChoice } from "./choices.ts";
 import type { Layout } from "../kernel/kernel.ts";
 import type { PackSpec, Weight } from "../kernel/program.ts";
@@ -49,7 +48,9 @@ export class KernelBuilder {
   private readonly prefix: string;
   private readonly used = new Map<string, number>();
   private readonly scratchBuffers: Buffer[] = [];
+  private readonly sharedBuffers: Buffer[] = [];
   private readonly extraInputs = new Set<Buffer>();
+  private alone = false;
 
   private readonly choice: KernelChoice;
 
@@ -72,6 +73,10 @@ export class KernelBuilder {
   get winograd(): boolean { return (this.context.target.winograd ?? true) && (this.choice.winograd ?? true); }
   get scratch(): readonly Buffer[] {
     return this.scratchBuffers;
+  }
+  /** Those of `scratch` that parts of the kernel leave for each other. */
+  get sharedScratch(): readonly Buffer[] {
+    return this.sharedBuffers;
   }
   /** Packed weights and constants the loops read. */
   get addedInputs(): readonly Buffer[] {
@@ -105,7 +110,35 @@ export class KernelBuilder {
     into.push(loop(axis, typeof begin === "number" ? constant(begin, i32) : begin, end, step, { kind: "block", body: inner }, mode));
   }
 
-  /** Working memory of the kernel. */
+  /**
+   * A parallel loop (see `LoopMode`) from 0 to `total`, each iteration of some `work` instructions; `undefined` or within
+   * `serially`: a plain one.
+   */
+  parallel(into: Stmt[], hint: string, total: Dim, step: number, work: Dim | undefined, body: (value: Expr, into: Stmt[]) => void): void {
+    const axis: Axis = { name: this.name(hint), extent: total };
+    const inner: Stmt[] = [], shared = work !== undefined && !this.alone;
+    body(axisOf(axis), inner);
+    const done = loop(axis, constant(0, i32), isSymbolic(total) ? dimExpr(total) : constant(total, i32), step, { kind: "block", body: inner }, shared ? "parallel" : "serial");
+    into.push(shared && done.kind === "for" ? { ...done, work } : done);
+  }
+
+  /** Writes loops none of which threads may share. */
+  serially<T>(write: () => T): T {
+    const around = this.alone;
+    this.alone = true;
+    const out = write();
+    this.alone = around;
+    return out;
+  }
+
+  /** Working memory that one part of the kernel leaves for another. */
+  shared(hint: string, dtype: DType, shape: readonly Dim[]): Buffer {
+    const buffer = this.temporary(hint, dtype, shape);
+    this.sharedBuffers.push(buffer);
+    return buffer;
+  }
+
+  /** Working memory of the kernel: for the part at hand, which finds nothing in it. */
   temporary(hint: string, dtype: DType, shape: readonly Dim[]): Buffer {
     const buffer: Buffer = { name: this.name(`${this.prefix}_${hint}`), dtype, shape };
     this.scratchBuffers.push(buffer);

@@ -5,7 +5,7 @@
  * layout; inputs that need no padding and have their channels together are read in place.
  */
 import { present } from "../core/assert.ts";
-import { dimEqual, dimMul, isSymbolic, type Dim } from "../core/dim.ts";
+import { dimEqual, dimFloorDiv, dimMul, dimProduct, isSymbolic, type Dim } from "../core/dim.ts";
 import { byteSize } from "../core/dtype.ts";
 import { add, axisOf, binary, constant, i32, load, min, sub, type Axis, type Expr } from "../kernel/expr.ts";
 import { assign, type Stmt } from "../kernel/stmt.ts";
@@ -89,9 +89,10 @@ function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
   const packed = packTaps(b, s, p, operands);
   if (!packed) return false;
   const positions = new Map<Axis, Expr>();
-  b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (batch, perBatch) => {
+  const work = dimProduct([workOfRow(s, p), p.outer.count, s.channel.extent]);
+  b.parallel(into, "n", s.batch.extent, 1, dimMul(work, s.group.extent), (batch, perBatch) => {
     positions.set(s.batch, batch);
-    b.loop(perBatch, "g", 0, toIndex(s.group.extent), 1, s.group.extent, (group, body) => {
+    b.parallel(perBatch, "g", s.group.extent, 1, work, (group, body) => {
       positions.set(s.group, group);
       const columns = packed.at(group);
       emitPositions(b, body, s, p, operands.kind, positions, { ...columns, pointer: b.let(body, "panels", columns.pointer) });
@@ -100,12 +101,15 @@ function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
   return true;
 }
 
+/** Instructions for one channel of a row of output, roughly: half of one a multiplication. */
+const workOfRow = (s: ConvStructure, p: ConvProblem): Dim => dimFloorDiv(dimProduct([p.inner.count, s.inputChannel.extent, p.outer.taps * p.inner.taps]), 2);
+
 /** All positions of one image and group. */
 function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, kind: TileKind, positions: Map<Axis, Expr>, columns: PanelColumns): void {
   const direct = directRows(b, into, s, p, positions);
   const { outer } = p;
   const total = b.letIndex(into, "rows", toIndex(outer.count));
-  const rows = blockOf(s, p, kind);
+  const rows = sharedRows(s, p, kind, columns);
   const scratch = direct ? undefined : rowScratch(b, s, p, rows, kind);
   const perBlock = (first: Expr, count: Expr, source: InputRows, body: Stmt[]): void => {
     if (spansPay(s, p)) {
@@ -124,13 +128,23 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
         emitRow(b, rowBody, { s, p, kind, source, y }, { panel: { ...panel, pointer }, column, width, lanes }, constant(0, i32), toIndex(p.inner.count), (at, x, accumulators) =>
           epilogue.store(at, { row: x, column, columns: valid, accumulators }));
       });
-    });
+    }, dimMul(workOfRow(s, p), rows));
   };
-  b.loop(into, "block", 0, total, rows, outer.count, (first, body) => {
+  b.parallel(into, "block", outer.count, rows, dimProduct([workOfRow(s, p), s.channel.extent, rows]), (first, body) => {
     const count = !isSymbolic(outer.count) && outer.count % rows === 0 ? constant(rows, i32) : b.let(body, "count", min(constant(rows, i32), sub(total, first)));
     const source = scratch ? scratch(body, first, count, positions) : direct && rowsFrom(b, body, direct, times(first, outer.stride));
     if (source) perBlock(first, count, source, body);
   });
+}
+
+/** Weights of fewer bytes stay in the second-level cache: reading them for every block of rows costs little. */
+const fewWeights = 256 * 1024;
+
+/** Rows of a block: fewer than the cache has room for where several blocks suit threads better. */
+function sharedRows(s: ConvStructure, p: ConvProblem, kind: TileKind, columns: PanelColumns): number {
+  const most = blockOf(s, p, kind);
+  if (isSymbolic(p.outer.count) || Number(s.channel.extent) / columns.width * Number(columns.panelBytes) > fewWeights) return most;
+  return Math.min(most, Math.max(8, Math.ceil(p.outer.count / 8)));
 }
 
 /** Input in place, from a row on. */

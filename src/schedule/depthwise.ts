@@ -4,7 +4,7 @@
  * are unrolled over several positions, so that every input vector is loaded once for all taps that read it.
  */
 import { present } from "../core/assert.ts";
-import { dimAdd, dimCeilDiv, dimEqual, dimFloorDiv, dimMax, dimMin, dimMul, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
+import { dimAdd, dimCeilDiv, dimEqual, dimFloorDiv, dimMax, dimMin, dimMul, dimProduct, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
 import { add, axisOf, constant, div, f32, f32x4, i32, madd, max, min, mul, sub, type Axis, type Expr } from "../kernel/expr.ts";
 import { assign, type Stmt } from "../kernel/stmt.ts";
 import type { ConvStructure } from "../kernel/structure.ts";
@@ -56,9 +56,10 @@ function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
   }
   const rowBytes = bytesAlong(access, outer);
   const base = b.let(into, "input", access.base);
-  b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (n, perImage) => {
+  const work = workOfRow(p, channels);
+  b.parallel(into, "n", s.batch.extent, 1, dimMul(work, p.outer.count), (n, perImage) => {
     const image = b.let(perImage, "image", plus(base, times(n, toIndex(bytesAlong(access, s.batch)))));
-    b.loop(perImage, "y", 0, toIndex(p.outer.count), 1, p.outer.count, (y, body) => {
+    b.parallel(perImage, "y", p.outer.count, 1, work, (y, body) => {
       const epilogue = rowEpilogue(b, body, s, p, new Map([[s.batch, n]]), y);
       const top = b.let(body, "top", plus(times(y, p.outer.stride), times(toIndex(p.outer.pad), -1)));
       const row = b.let(body, "row", plus(plus(image, mul(top, toIndex(rowBytes))), times(times(toIndex(p.inner.pad), -1), positionBytes)));
@@ -69,6 +70,9 @@ function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
   return true;
 }
 
+/** Instructions of a row of output, roughly. */
+const workOfRow = (p: ConvProblem, channels: number): Dim => dimFloorDiv(dimProduct([p.inner.count, channels, p.outer.taps * p.inner.taps]), 2);
+
 /** An input whose channels are apart is copied with its padding, a block of rows at a time; nothing is outside then. */
 function copied(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, channels: number, weights: Expr): void {
   const together: ConvStructure = { ...s, inputChannel: s.group, group: { name: "all", extent: 1 } };
@@ -76,10 +80,11 @@ function copied(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem
   const rows = blockOf(together, p, kind), scratch = rowScratch(b, together, p, rows, kind);
   const inside: ConvProblem = { outer: p.outer, inner: { ...p.inner, pad: 0, input: span(p.inner, p.inner.count) } };
   const positions = new Map<Axis, Expr>();
-  b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (n, perImage) => {
+  const work = workOfRow(p, channels);
+  b.parallel(into, "n", s.batch.extent, 1, dimMul(work, p.outer.count), (n, perImage) => {
     positions.set(s.batch, n);
     const total = b.letIndex(perImage, "rows", toIndex(p.outer.count));
-    b.loop(perImage, "block", 0, total, rows, p.outer.count, (first, body) => {
+    b.parallel(perImage, "block", p.outer.count, rows, dimMul(work, rows), (first, body) => {
       const count = b.let(body, "count", min(constant(rows, i32), sub(total, first)));
       const source = scratch(body, first, count, positions);
       b.loop(body, "y", 0, count, 1, p.outer.count, (y, perRow) => {

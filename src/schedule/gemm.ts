@@ -5,7 +5,7 @@
  * Blocks of rows are sized so that A's block stays in the second-level cache while B's panels pass over it, a panel
  * staying in the first (Goto & van de Geijn, "Anatomy of high-performance matrix multiplication").
  */
-import { dimRange, isSymbolic, type Dim } from "../core/dim.ts";
+import { dimFloorDiv, dimMul, dimProduct, dimRange, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
 import { binary, constant, gt, i32, lt, min, sub, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { plus, times, toIndex } from "./affine.ts";
@@ -79,12 +79,31 @@ export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
     return;
   }
   const gathered = gemm.a.kind === "gathered" ? gatherBuffer(b, gemm, gemm.a, block) : undefined;
-  const total = b.letIndex(into, "rows", toIndex(rows));
-  b.loop(into, "block", 0, total, block, rows, (begin, body) => {
+  const rowsAt = (body: Stmt[], begin: Expr, count: Expr): DirectRows | undefined =>
+    gathered ? gathered(body, begin, count) : gemm.a.kind === "direct" ? { ...gemm.a, pointer: b.let(body, "rowsA", plus(gemm.a.pointer, times(begin, toIndex(gemm.a.rowBytes)))) } : undefined;
+  // Where only running tells how many rows there are, blocks are of whole tiles, and single rows come after them.
+  const apart = isSymbolic(rows) && gemm.b.kind !== "dots" && gemm.kind.kind !== "blocks";
+  const tiled = apart ? dimMul(dimFloorDiv(rows, rowMultiple), rowMultiple) : rows;
+  const total = b.letIndex(into, "rows", toIndex(tiled));
+  b.parallel(into, "block", tiled, block, workOfTiles(gemm, block, gemm.columns), (begin, body) => {
     const count = isSymbolic(rows) || rows % block !== 0 ? b.let(body, "count", min(constant(block, i32), sub(total, begin))) : constant(Math.min(block, rows), i32);
     const known = count.kind === "const" ? Number(count.value) : undefined;
-    const a = gathered ? gathered(body, begin, count) : gemm.a.kind === "direct" ? { ...gemm.a, pointer: b.let(body, "rowsA", plus(gemm.a.pointer, times(begin, toIndex(gemm.a.rowBytes)))) } : undefined;
-    if (a) emitBlock(b, body, { ...gemm, strip }, a, begin, known, count, rows);
+    const a = rowsAt(body, begin, count);
+    if (a) emitBlock(b, body, { ...gemm, strip, wholeTiles: apart }, a, begin, known, count, rows);
+  });
+  if (apart) singleRows(b, into, { ...gemm, strip: undefined }, gemm.b, total, dimSub(rows, tiled), rowsAt);
+}
+
+/** Instructions for so many rows and columns, roughly: half of one a multiplication. */
+const workOfTiles = (gemm: Gemm, rows: Dim, columns: Dim): Dim => dimFloorDiv(dimProduct([rows, columns, gemm.steps]), 2);
+
+/** The rows from `first` on, one by one. */
+function singleRows(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, columnsOf: PanelColumns | RowColumns, first: Expr, count: Dim, rowsAt: (into: Stmt[], begin: Expr, count: Expr) => DirectRows | undefined): void {
+  b.parallel(into, "row", count, 1, workOfTiles(gemm, 1, gemm.columns), (i, body) => {
+    const row = b.let(body, "m", plus(first, i)), one = constant(1, i32);
+    const a = rowsAt(body, row, one);
+    if (a) forColumns(b, body, columnsOf, gemm.columns, [32, 8], (inner, column, width, lanes, valid) =>
+      emitTile(b, inner, gemm, a, columnsOf, row, constant(0, i32), 1, column, width, lanes, valid), workOfTiles(gemm, 1, 1));
   });
 }
 
@@ -111,7 +130,11 @@ function gatherBuffer(b: KernelBuilder, gemm: Gemm, a: GatheredRows, block: numb
   };
 }
 
-interface BlockGemm extends Gemm { readonly strip: Strip | undefined }
+interface BlockGemm extends Gemm {
+  readonly strip: Strip | undefined;
+  /** No row is left over from the tiles of a block. */
+  readonly wholeTiles?: boolean;
+}
 
 /** A block of rows against all of B: panels outermost, so that each stays in the first-level cache. */
 function emitBlock(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRows, firstRow: Expr, known: number | undefined, count: Expr, rows: Dim): void {
@@ -122,26 +145,28 @@ function emitBlock(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRow
 function emitTiles(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRows, firstRow: Expr, known: number | undefined, count: Expr, rows: Dim): void {
   if (gemm.b.kind === "dots") {
     const operand = gemm.b;
-    b.loop(into, "m", 0, count, 1, rows, (m, body) => emitDots(b, body, gemm, a, operand, firstRow, m));
+    if (known !== undefined && known === rows) b.parallel(into, "m", known, 1, workOfTiles(gemm, 1, gemm.columns), (m, body) => emitDots(b, body, gemm, a, operand, firstRow, m));
+    else b.loop(into, "m", 0, count, 1, rows, (m, body) => emitDots(b, body, gemm, a, operand, firstRow, m));
     return;
   }
   const columnsOf = gemm.b, { rows: tileRows, widths } = b.tile;
-  const fullRows = known === undefined ? b.let(into, "full", binary("and", count, constant(-tileRows, i32))) : constant(known - (known % tileRows), i32);
+  const fullRows = gemm.wholeTiles ? count : known === undefined ? b.let(into, "full", binary("and", count, constant(-tileRows, i32))) : constant(known - (known % tileRows), i32);
   if (known === undefined || known >= tileRows) {
     const tiles = (target: Stmt[], wide?: Buffer): void => forColumns(b, target, columnsOf, gemm.columns, widths, (body, column, width, lanes, valid) => {
       const at = wide && gemm.kind.kind === "blocks" ? widenPanel(b, body, gemm.kind, wide, column, columnsAt(columnsOf, column, width, lanes).pointer) : undefined;
       const one = (m: Expr, inner: Stmt[]): void => emitTile(b, inner, gemm, a, columnsOf, firstRow, m, tileRows, column, width, lanes, valid, at);
       if (known !== undefined && known < 2 * tileRows) one(constant(0, i32), body);
       else b.loop(body, "m", 0, fullRows, tileRows, rows, one);
-    });
+    }, gemm.strip ? undefined : workOfTiles(gemm, known ?? tileRows * 4, 1));
     eachWay(b, into, gemm, known, count, tiles);
   }
   if (known !== undefined) {
     const rest = known % tileRows;
     if (rest > 0) forColumns(b, into, columnsOf, gemm.columns, rest === 1 ? [32, 8] : rest === 2 ? [16, 8] : [8], (body, column, width, lanes, valid) =>
-      emitTile(b, body, gemm, a, columnsOf, firstRow, fullRows, rest, column, width, lanes, valid));
+      emitTile(b, body, gemm, a, columnsOf, firstRow, fullRows, rest, column, width, lanes, valid), known < tileRows && !gemm.strip ? workOfTiles(gemm, rest, 1) : undefined);
     return;
   }
+  if (gemm.wholeTiles) return;
   b.loop(into, "m", fullRows, count, 1, rows, (m, inner) =>
     forColumns(b, inner, columnsOf, gemm.columns, [32, 8], (body, column, width, lanes, valid) =>
       emitTile(b, body, gemm, a, columnsOf, firstRow, m, 1, column, width, lanes, valid)));
@@ -159,11 +184,21 @@ function eachWay(b: KernelBuilder, into: Stmt[], { kind }: BlockGemm, known: num
 
 type ColumnBody = (into: Stmt[], column: Expr, width: number, lanes: 1 | 4, valid: number | Expr) => void;
 
-/** Covers the columns with tiles of the given widths (descending), then with what is left. */
-export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns | RowColumns, columns: Dim, widths: readonly number[], body: ColumnBody): void {
+/**
+ * Covers the columns with tiles of the given widths (descending), then with what is left. Threads may share the columns
+ * where `work`, the instructions of one of them, is given.
+ */
+export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns | RowColumns, columns: Dim, widths: readonly number[], body: ColumnBody, work?: Dim): void {
   const usable = operand.kind === "panels" ? (operand.width === 4 ? [4] : operand.alone || isSymbolic(operand.panelBytes) ? [8] : widths) : widths;
-  let begin: Expr = constant(0, i32);
+  let begin: Expr = constant(0, i32), share = work;
   const cover = (width: number, lanes: 1 | 4): void => {
+    const total = begin.kind === "const" && Number(begin.value) === 0 ? dimMul(dimFloorDiv(columns, width), width) : 0;
+    if (total !== 0 && total !== width && share !== undefined) {
+      b.parallel(into, "n", total, width, dimMul(share, width), (n, inner) => body(inner, n, width, lanes, width));
+      begin = b.letIndex(into, "end", toIndex(total));
+      share = undefined;
+      return;
+    }
     if (isSymbolic(columns) || begin.kind !== "const") {
       const end = width === 1 ? toIndex(columns) : b.let(into, "end", plus(begin, binary("and", sub(toIndex(columns), begin), constant(-width, i32))));
       b.loop(into, "n", begin, end, width, columns, (n, inner) => body(inner, n, width, lanes, width));

@@ -20,6 +20,7 @@ export function reduceStrength(body: Stmt, table: ExprTable, fresh: (hint: strin
   switch (body.kind) {
     case "block": return block(...body.body.map((s) => reduceStrength(s, table, fresh)));
     case "if": return { ...body, then: reduceStrength(body.then, table, fresh), ...(body.else ? { else: reduceStrength(body.else, table, fresh) } : {}) };
+    case "split": return { ...body, body: reduceStrength(body.body, table, fresh) };
     case "for": return hasLoop(body.body) ? { ...body, body: reduceStrength(body.body, table, fresh) } : reduceLoop(body, table, fresh);
     default: return body;
   }

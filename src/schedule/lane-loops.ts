@@ -4,9 +4,9 @@
  * each other, and fold the lanes at the end.
  */
 import { invariant, present } from "../core/assert.ts";
-import { isSymbolic, type Dim } from "../core/dim.ts";
+import { dimFloorDiv, dimMul, isSymbolic, type Dim } from "../core/dim.ts";
 import { add, axisOf, binary, constant, dimExpr, i32, local, reduceIdentity, type Axis, type Expr, type ReduceOp, type Type } from "../kernel/expr.ts";
-import { block, loop, type Stmt } from "../kernel/stmt.ts";
+import { block, loop, type LoopMode, type Stmt } from "../kernel/stmt.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
 import { bodyCost, hasLoops, innermostCost } from "./cost.ts";
 import type { Fresh } from "./fresh.ts";
@@ -27,14 +27,14 @@ function unrollFor(body: Stmt, extent: Dim): number {
 }
 
 /** The iterations of `axis`, independent of each other, in vectors. */
-export function vectorLoop(axis: Axis, body: Stmt, context: LaneContext): Stmt {
+export function vectorLoop(axis: Axis, body: Stmt, context: LaneContext, mode: LoopMode = "serial"): Stmt {
   const analysis = new LaneAnalysis(axis, body, context.strides);
   const vectors = (bases: readonly Expr[]): Stmt => new LaneBody(analysis, context.fresh, bases.map((base): Position => ({ base }))).statement(body);
-  return inLanes(axis, unrollFor(body, axis.extent), vectors, (at) => scalarCopy(body, new Map([[axis, at]]), context.fresh));
+  return inLanes(axis, unrollFor(body, axis.extent), vectors, (at) => scalarCopy(body, new Map([[axis, at]]), context.fresh), mode);
 }
 
 /** Both axes by 4, so that loads contiguous along `jam` are read as blocks and transposed. */
-export function transposingLoops(axis: Axis, jam: Axis, body: Stmt, context: LaneContext): Stmt {
+export function transposingLoops(axis: Axis, jam: Axis, body: Stmt, context: LaneContext, mode: LoopMode = "serial"): Stmt {
   const analysis = new LaneAnalysis(axis, body, context.strides);
   const scalar = (at: Expr, jamAt: Expr): Stmt => scalarCopy(body, new Map([[axis, at], [jam, jamAt]]), context.fresh);
   const blocks = (jamBase: Expr): Stmt => {
@@ -44,27 +44,27 @@ export function transposingLoops(axis: Axis, jam: Axis, body: Stmt, context: Lan
   return inLanes(jam, 1, (bases) => blocks(present(bases[0], "base")), (jamAt) => {
     const rest: Axis = { name: `${axis.name}_s`, extent: axis.extent };
     return loop(rest, constant(0, i32), dimExpr(axis.extent), 1, scalar(axisOf(rest), jamAt));
-  });
+  }, mode);
 }
 
-/** Covers an axis by groups of `unroll` vectors, single vectors, and elements. */
-function inLanes(axis: Axis, unroll: number, vectors: (bases: readonly Expr[]) => Stmt, scalar: (at: Expr) => Stmt): Stmt {
+/** Covers an axis by groups of `unroll` vectors, single vectors, and elements; `mode` is that of the loop over groups. */
+function inLanes(axis: Axis, unroll: number, vectors: (bases: readonly Expr[]) => Stmt, scalar: (at: Expr) => Stmt, mode: LoopMode = "serial"): Stmt {
   const { extent } = axis;
   const group = unroll * lanes;
-  const variable = (suffix: string): Axis => ({ name: `${axis.name}${suffix}`, extent });
+  const variable = (suffix: string, below = extent): Axis => ({ name: `${axis.name}${suffix}`, extent: below });
   const bases = (from: Expr, count: number): Expr[] => Array.from({ length: count }, (_, u) => (u === 0 ? from : add(from, u * lanes)));
   if (isSymbolic(extent)) {
     const size = dimExpr(extent), main = binary("and", size, constant(-group, i32)), whole = binary("and", size, constant(-lanes, i32));
-    const v = variable("_v"), w = variable("_w"), t = variable("_t");
+    const v = variable("_v", dimMul(dimFloorDiv(extent, group), group)), w = variable("_w"), t = variable("_t");
     return block(
-      loop(v, constant(0, i32), main, group, vectors(bases(axisOf(v), unroll))),
+      loop(v, constant(0, i32), main, group, vectors(bases(axisOf(v), unroll)), mode),
       ...(unroll > 1 ? [loop(w, main, whole, lanes, vectors([axisOf(w)]))] : []),
       loop(t, whole, size, 1, scalar(axisOf(t))),
     );
   }
   const main = extent - (extent % group), whole = extent - (extent % lanes);
   const out: Stmt[] = [];
-  if (main > group) { const v = variable("_v"); out.push(loop(v, constant(0, i32), constant(main, i32), group, vectors(bases(axisOf(v), unroll)))); }
+  if (main > group) { const v = variable("_v", main); out.push(loop(v, constant(0, i32), constant(main, i32), group, vectors(bases(axisOf(v), unroll)), mode)); }
   else if (main === group) out.push(vectors(bases(constant(0, i32), unroll)));
   for (let at = main; at < whole; at += lanes) out.push(vectors([constant(at, i32)]));
   if (extent - whole === 1) out.push(scalar(constant(whole, i32)));

@@ -10,7 +10,7 @@ import type { Axis, Buffer } from "../kernel/expr.ts";
 import type { Kernel, Layout } from "../kernel/kernel.ts";
 import type { Placement } from "../kernel/program.ts";
 import { ExprTable } from "../kernel/share.ts";
-import { block, type Stmt } from "../kernel/stmt.ts";
+import { block, type LoopMode, type Stmt } from "../kernel/stmt.ts";
 import { mapStmtExprs } from "../kernel/traverse.ts";
 import { clipWindows } from "./clip-windows.ts";
 import { bodyCost, hasLoops } from "./cost.ts";
@@ -37,7 +37,7 @@ export function scheduleLoops(kernel: Kernel, placements: ReadonlyMap<Buffer, Pl
   const table = new ExprTable();
   const aliased = new Set(kernel.inPlace?.map((pair) => pair.input));
   const body = perfectNests(mapStmtExprs(expandReductions(kernel.body, fresh), (e) => table.make(e)), table, aliased);
-  const scheduled = new LoopScheduler({ strides: new Strides(table, layoutOf), fresh }, aliased).statement(body);
+  const scheduled = new LoopScheduler({ strides: new Strides(table, layoutOf), fresh }, aliased).top(body);
   return { ...kernel, body: foldMaxima(scheduled, fresh) };
 }
 
@@ -50,6 +50,8 @@ class LoopScheduler {
   private readonly table: ExprTable;
   private readonly fresh: Fresh;
   private readonly aliased: ReadonlySet<Buffer>;
+  /** That of the loops of the nest at hand: those at the top of the kernel may be shared by threads. */
+  private mode: LoopMode = "serial";
 
   constructor(context: LaneContext, aliased: ReadonlySet<Buffer>) {
     this.context = context;
@@ -57,6 +59,12 @@ class LoopScheduler {
     this.strides = context.strides;
     this.table = context.strides.table;
     this.fresh = context.fresh;
+  }
+
+  /** The whole kernel. */
+  top(s: Stmt): Stmt {
+    const one = (x: Stmt): Stmt => (x.kind === "for" ? this.loop(x, "parallel") : this.statement(x));
+    return s.kind === "block" ? this.keptValues(s) ?? block(...s.body.map(one)) : one(s);
   }
 
   statement(s: Stmt): Stmt {
@@ -68,11 +76,18 @@ class LoopScheduler {
     }
   }
 
-  private loop(s: Loop): Stmt {
+  private loop(s: Loop, mode: LoopMode = "serial"): Stmt {
     const kind = loopKind(s, this.table);
     if (kind === "serial") return { ...s, body: this.statement(s.body) };
     const nest = nestOf(s, kind, this.table);
-    return kind === "parallel" ? this.parallel(nest) : this.reduction(nest);
+    return kind === "parallel" ? this.as(mode, () => this.parallel(nest)) : this.reduction(nest);
+  }
+  private as(mode: LoopMode, schedule: () => Stmt): Stmt {
+    const around = this.mode;
+    this.mode = mode;
+    const out = schedule();
+    this.mode = around;
+    return out;
   }
 
   /** Passes over a contiguous row, the first of which leaves values for the last. */
@@ -101,8 +116,8 @@ class LoopScheduler {
     const outer = axes.filter((a) => a !== choice.axis);
     const inside = vectorLoop(choice.axis, clipped.inside, this.context);
     const whole = unrollWindows(clipped.whole, this.table, this.fresh);
-    if (hasLoops(whole)) return wholeNest(outer, inside);
-    return wholeNest(outer, { kind: "if", condition: clipped.isWhole, then: vectorLoop(choice.axis, whole, this.context), else: inside });
+    if (hasLoops(whole)) return wholeNest(outer, inside, this.mode);
+    return wholeNest(outer, { kind: "if", condition: clipped.isWhole, then: vectorLoop(choice.axis, whole, this.context), else: inside }, this.mode);
   }
 
   /** Splits the axes one after another, then runs the nest of every combination. */
@@ -115,21 +130,21 @@ class LoopScheduler {
 
   private nest(whole: Nest): Stmt {
     const given = foldBeforeSpreading(whole);
-    if (given.axes.length === 0) return this.statement(given.body);
+    if (given.axes.length === 0) return this.mode === "parallel" ? this.top(given.body) : this.statement(given.body);
     const ordered: Nest = { axes: this.inMemoryOrder(given), body: given.body };
     const { axes, body } = joinAxes(ordered, this.strides);
     const moved = moveLoops(axes, body, { ...this.context, aliased: this.aliased });
     if (moved) return moved;
     const choice = this.choose(axes, body);
     switch (choice.kind) {
-      case "inner": return wholeNest(axes, this.statement(body));
-      case "scalar": return wholeNest(axes, body);
+      case "inner": return wholeNest(axes, this.as("serial", () => this.statement(body)), this.mode);
+      case "scalar": return wholeNest(axes, body, this.mode);
       case "vector": {
         const kept = keepValues(body, this.table, this.aliased);
         const once = kept ? block(...kept.before, wholeLoop(kept.first.axis, kept.first.body), ...kept.between, wholeLoop(kept.last.axis, kept.last.body)) : body;
-        return wholeNest(axes.filter((a) => a !== choice.axis), vectorLoop(choice.axis, unrollWindows(once, this.table, this.fresh), this.context));
+        return wholeNest(axes.filter((a) => a !== choice.axis), vectorLoop(choice.axis, unrollWindows(once, this.table, this.fresh), this.context, this.mode), this.mode);
       }
-      case "transpose": return wholeNest(axes.filter((a) => a !== choice.axis && a !== choice.jam), transposingLoops(choice.axis, choice.jam, body, this.context));
+      case "transpose": return wholeNest(axes.filter((a) => a !== choice.axis && a !== choice.jam), transposingLoops(choice.axis, choice.jam, body, this.context, this.mode), this.mode);
     }
   }
 

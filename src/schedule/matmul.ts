@@ -4,7 +4,7 @@
  * strides; computed ones (dequantised, index maps) are gathered a block of rows at a time.
  */
 import { present } from "../core/assert.ts";
-import { dimCeilDiv, dimEqual, dimMul, isSymbolic, type Dim } from "../core/dim.ts";
+import { dimCeilDiv, dimEqual, dimFloorDiv, dimMul, dimProduct, isSymbolic, type Dim } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
 import { binary, constant, i32, min, sub, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { PackSpec } from "../kernel/program.ts";
@@ -40,7 +40,8 @@ export function scheduleMatMul(b: KernelBuilder, structure: MatMulStructure): St
   const blocks = packBlockWeights(b, s), packed = blocks ?? packWeight(b, s);
   const pairs = dimCeilDiv(s.k.extent, 2);
   const how: Multiplication = blocks ? { kind: blocks.kind, steps: s.k.extent, depth: s.k.extent } : integer ? { kind: { kind: "pairs", b: packed && "dtype" in packed ? packed.dtype : "int16" }, steps: pairs, depth: dimMul(pairs, 2) } : { kind: { kind: "float" }, steps: s.k.extent, depth: s.k.extent };
-  nest(b, body, outer, positions, (into) => {
+  const product = dimFloorDiv(dimProduct([...rows.map((a) => a.extent), s.n.extent, s.k.extent]), 2);
+  nest(b, body, outer, positions, product, (into) => {
     const bound = boundOperands(s, positions);
     const direct = integer ? undefined : directRows(b, into, s, bound.a, rows);
     const gemm = (target: Stmt[], operandB: PanelColumns | RowColumns | DotColumns): void => emitGemm(b, target, {
@@ -49,7 +50,7 @@ export function scheduleMatMul(b: KernelBuilder, structure: MatMulStructure): St
       epilogue: new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows, column: s.n, positions }),
     });
     if (packed) gemm(into, packed.at(into, positions));
-    else activationColumns(b, into, s, bound.b, how, positions, !direct || dimEqual(direct.stepBytes, 4), rows, gemm);
+    else activationColumns(b, into, s, bound.b, how, positions, !direct || dimEqual(direct.stepBytes, 4), rows, gemm, outer.length === 0);
   });
   return { kind: "block", body };
 }
@@ -89,13 +90,13 @@ function directAccess(b: KernelBuilder, e: Expr, axes: ReadonlySet<Axis>): Affin
   return e.kind === "load" && e.buffer.dtype === "float32" ? affineAccess(e.buffer, e.indices, axes, b.layout(e.buffer)) : undefined;
 }
 
-/** Loops over axes, binding each to its loop variable. */
-export function nest(b: KernelBuilder, into: Stmt[], axes: readonly Axis[], positions: Map<Axis, Expr>, body: (into: Stmt[]) => void): void {
+/** Loops over axes, binding each to its loop variable, around some `work`. */
+function nest(b: KernelBuilder, into: Stmt[], axes: readonly Axis[], positions: Map<Axis, Expr>, work: Dim, body: (into: Stmt[]) => void): void {
   const [axis, ...rest] = axes;
   if (!axis) return body(into);
-  b.loop(into, axis.name, 0, toIndex(axis.extent), 1, axis.extent, (value, inner) => {
+  b.parallel(into, axis.name, axis.extent, 1, dimProduct([...rest.map((a) => a.extent), work]), (value, inner) => {
     positions.set(axis, value);
-    nest(b, inner, rest, positions, body);
+    nest(b, inner, rest, positions, work, body);
   });
 }
 
@@ -208,14 +209,14 @@ const rowsToPack = 8;
 /** A right operand that is not constant: in place where its columns follow each other, as dot products, or packed. */
 function activationColumns(
   b: KernelBuilder, into: Stmt[], s: MatMulStructure, right: Expr, how: Multiplication, positions: ReadonlyMap<Axis, Expr>, contiguousRows: boolean,
-  rows: readonly Axis[], gemm: (into: Stmt[], columns: PanelColumns | RowColumns | DotColumns) => void,
+  rows: readonly Axis[], gemm: (into: Stmt[], columns: PanelColumns | RowColumns | DotColumns) => void, once: boolean,
 ): void {
   const access = how.kind.kind === "float" ? directAccess(b, right, new Set([s.n, s.k])) : undefined;
   if (access && dimEqual(bytesAlong(access, s.n), 4)) { gemm(into, { kind: "rows", pointer: b.let(into, "baseB", access.base), stepBytes: bytesAlong(access, s.k) }); return; }
-  const packed = (body: Stmt[]): void => gemm(body, gatherPanels(b, body, s, right, how, positions));
+  const count = rows.reduce<Dim>((n, a) => dimMul(n, a.extent), 1);
+  const packed = (body: Stmt[]): void => gemm(body, gatherPanels(b, body, s, right, how, positions, once && !isSymbolic(count)));
   if (!access || !contiguousRows || !dimEqual(bytesAlong(access, s.k), 4)) { packed(into); return; }
   const dots = (body: Stmt[]): void => gemm(body, { kind: "dots", pointer: b.let(body, "baseB", access.base), columnBytes: bytesAlong(access, s.n) });
-  const count = rows.reduce<Dim>((n, a) => dimMul(n, a.extent), 1);
   if (!isSymbolic(count)) { (count < rowsToPack ? dots : packed)(into); return; }
   const few: Stmt[] = [], many: Stmt[] = [];
   dots(few);
@@ -223,14 +224,15 @@ function activationColumns(
   into.push({ kind: "if", condition: binary("lt", toIndex(count), constant(rowsToPack, i32)), then: { kind: "block", body: few }, else: { kind: "block", body: many } });
 }
 
-function gatherPanels(b: KernelBuilder, into: Stmt[], s: MatMulStructure, right: Expr, how: Multiplication, positions: ReadonlyMap<Axis, Expr>): PanelColumns {
+/** Panels gathered once for the whole kernel, at its top, may be gathered and read by several threads. */
+function gatherPanels(b: KernelBuilder, into: Stmt[], s: MatMulStructure, right: Expr, how: Multiplication, positions: ReadonlyMap<Axis, Expr>, once: boolean): PanelColumns {
   const width = 8, group = how.kind.kind === "float" ? 1 : 2;
   const dtype = group === 1 ? "float32" : "int16", step = group * byteSize(dtype), stepBytes = width * step;
   const panels = dimCeilDiv(s.n.extent, width), panelBytes = dimMul(how.steps, stepBytes);
-  const buffer = b.temporary("panels", dtype, [panels, how.steps, width * group]);
+  const shape = [panels, how.steps, width * group], buffer = once ? b.shared("panels", dtype, shape) : b.temporary("panels", dtype, shape);
   const start = b.let(into, "panels", addressOf(buffer));
   const columns = b.letIndex(into, "columns", toIndex(s.n.extent)), depth = b.letIndex(into, "depth", toIndex(s.k.extent));
-  b.loop(into, "pack", 0, columns, width, s.n.extent, (n, body) => {
+  b.parallel(into, "pack", s.n.extent, width, once ? dimMul(s.k.extent, 3 * width) : undefined, (n, body) => {
     const to = b.let(body, "panel", plus(start, times(binary("shr", n, constant(3, i32)), toIndex(panelBytes))));
     const count = b.let(body, "count", min(constant(width, i32), sub(columns, n)));
     b.loop(body, "k", 0, depth, 1, s.k.extent, (k, inner) => {

@@ -5,7 +5,7 @@
 import { dimEqual, type Dim } from "../core/dim.ts";
 import { constant, dimExpr, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { ExprTable } from "../kernel/share.ts";
-import { block, loop, type Stmt } from "../kernel/stmt.ts";
+import { block, loop, type LoopMode, type Stmt } from "../kernel/stmt.ts";
 import { expressionsOf, mapExpr, mapStmtExprs, visitExpr, visitStmt } from "../kernel/traverse.ts";
 
 export type Loop = Extract<Stmt, { kind: "for" }>;
@@ -14,8 +14,8 @@ export type Loop = Extract<Stmt, { kind: "for" }>;
 export const statementsOf = (s: Stmt): readonly Stmt[] => (s.kind === "block" ? s.body : [s]);
 
 /** for (axis = 0; axis < extent; axis++) */
-export const wholeLoop = (axis: Axis, body: Stmt): Stmt => loop(axis, constant(0, i32), dimExpr(axis.extent), 1, body);
-export const wholeNest = (axes: readonly Axis[], body: Stmt): Stmt => axes.reduceRight<Stmt>((inner, axis) => wholeLoop(axis, inner), body);
+export const wholeLoop = (axis: Axis, body: Stmt, mode: LoopMode = "serial"): Stmt => loop(axis, constant(0, i32), dimExpr(axis.extent), 1, body, mode);
+export const wholeNest = (axes: readonly Axis[], body: Stmt, mode: LoopMode = "serial"): Stmt => axes.reduceRight<Stmt>((inner, axis) => wholeLoop(axis, inner, mode), body);
 
 /** True when the loop counts from 0 to its axis's extent by ones. */
 export function isWhole(s: Loop): boolean {

@@ -16,8 +16,10 @@ import { laneOf } from "./tile.ts";
 
 const gateCount = { lstm: 4, gru: 3, rnn: 1 } as const;
 
-/** Loops for a float32 recurrence of any batch and length; undefined for other types. */
-export function scheduleRecurrence(b: KernelBuilder, s: RecurrenceStructure): Stmt | undefined {
+/** Loops for a float32 recurrence of any batch and length; undefined for other types. One thread runs them: a step needs all of the one before. */
+export const scheduleRecurrence = (b: KernelBuilder, s: RecurrenceStructure): Stmt | undefined => b.serially(() => recurrenceLoops(b, s));
+
+function recurrenceLoops(b: KernelBuilder, s: RecurrenceStructure): Stmt | undefined {
   if (s.x.dtype !== "float32" || isSymbolic(s.inputSize)) return undefined;
   const into: Stmt[] = [];
   const work = new Workspace(b, s);

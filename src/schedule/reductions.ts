@@ -14,6 +14,7 @@ export function expandReductions(body: Stmt, fresh: Fresh): Stmt {
   if (!hasReductions(body)) return body;
   switch (body.kind) {
     case "block": return block(...body.body.map((s) => expandReductions(s, fresh)));
+    case "split": return { ...body, body: expandReductions(body.body, fresh) };
     case "for": return expandOwn({ ...body, body: expandReductions(body.body, fresh) }, fresh);
     case "if": return expandOwn({ ...body, then: expandReductions(body.then, fresh), ...(body.else ? { else: expandReductions(body.else, fresh) } : {}) }, fresh);
     default: return expandOwn(body, fresh);

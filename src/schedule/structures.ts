@@ -34,6 +34,7 @@ export function scheduleStructure(kernel: Kernel, context: ScheduleContext): Ker
     ...rest, body,
     inputs: [...kernel.inputs, ...b.addedInputs].filter((x) => used.has(x)),
     scratch: b.scratch.filter((x) => used.has(x)),
+    ...(b.sharedScratch.length > 0 ? { shared: b.sharedScratch } : {}),
     ...(kept && kept.length > 0 ? { inPlace: kept } : {}),
   };
 }

@@ -10,7 +10,7 @@ export function dropUnused(body: Stmt): Stmt {
     if (!keep(s)) return block();
     switch (s.kind) {
       case "block": return block(...s.body.map(clean));
-      case "for": { const inner = clean(s.body); return isEmpty(inner) ? inner : { ...s, body: inner }; }
+      case "split": case "for": { const inner = clean(s.body); return isEmpty(inner) ? inner : { ...s, body: inner }; }
       case "if": {
         const then = clean(s.then), otherwise = s.else && clean(s.else);
         return isEmpty(then) && (!otherwise || isEmpty(otherwise)) ? block() : { ...s, then, ...(otherwise ? { else: otherwise } : {}) };

@@ -99,7 +99,7 @@ export class LaneAnalysis {
         case "if": if (this.varies(s.condition)) fine = false; return;
         case "let": case "assign": case "accumulate": if (this.varyingLocals.has(s.name) && !laneScalars.has(s.value.type.scalar)) fine = false; return;
         case "store": if (!laneScalars.has(s.value.type.scalar) || s.along !== undefined) fine = false; return;
-        case "storeAt": fine = false; return;
+        case "storeAt": case "split": fine = false; return;
         case "block": return;
       }
     });
@@ -288,6 +288,7 @@ export function scalarCopy(body: Stmt, map: ReadonlyMap<Axis, Expr>, fresh: Fres
       case "assign": case "accumulate": return { ...s, name: names.get(s.name) ?? s.name, value: change(s.value) };
       case "store": return { ...s, indices: s.indices.map(change), value: change(s.value) };
       case "storeAt": return { ...s, pointer: change(s.pointer), value: change(s.value) };
+      case "split": return { ...s, body: walk(s.body) };
     }
   };
   return walk(body);

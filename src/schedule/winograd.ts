@@ -94,17 +94,19 @@ export function emitWinograd(b: KernelBuilder, into: Stmt[], s: ConvStructure, p
   const strips = isCostly(s.stores) && suitsStrips(m);
   const sums = strips ? b.let(into, "sums", addressOf(b.temporary("sums", "float32", [blocks.rows * 4, blocks.width * 4, m]))) : undefined;
   const plane: Plane = { s, p, c, m, blocks, positions, u, v, products, between, sums };
-  b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (n, perImage) => {
+  const panelWork = 36 * blocks.most * c * 4 + 36 * blocks.most * 32, partWork = Math.ceil(m / 8) * panelWork, parts = dimCeilDiv(dimCeilDiv(p.inner.count, 4), blocks.width);
+  const blockWork = dimMul(parts, partWork);
+  b.parallel(into, "n", s.batch.extent, 1, dimMul(blockWork, dimCeilDiv(padded.outer.count, blocks.rows * 4)), (n, perImage) => {
     positions.set(s.batch, n);
     const total = b.letIndex(perImage, "rows", toIndex(padded.outer.count)), across = b.letIndex(perImage, "across", toIndex(dimCeilDiv(p.inner.count, 4)));
-    b.loop(perImage, "block", 0, total, blocks.rows * 4, padded.outer.count, (first, body) => {
+    b.parallel(perImage, "block", padded.outer.count, blocks.rows * 4, blockWork, (first, body) => {
       const count = b.let(body, "count", min(constant(blocks.rows * 4, i32), sub(total, first)));
       const source = scratch(body, first, count, positions);
-      b.loop(body, "part", 0, across, blocks.width, dimCeilDiv(p.inner.count, 4), (part, inner) => {
+      b.parallel(body, "part", dimCeilDiv(p.inner.count, 4), blocks.width, partWork, (part, inner) => {
         const width = b.let(inner, "width", min(constant(blocks.width, i32), sub(across, part)));
         const tiles = b.let(inner, "tiles", mul(width, div(count, 4)));
         inputTransforms(b, inner, plane, source, part, width, tiles);
-        b.loop(inner, "panel", 0, constant(m, i32), 8, m, (column, perPanel) => {
+        b.parallel(inner, "panel", m, 8, sums ? undefined : panelWork, (column, perPanel) => {
           multiply(b, perPanel, plane, column, tiles);
           outputTransforms(b, perPanel, plane, first, part, width, tiles, column);
         });

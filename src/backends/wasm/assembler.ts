@@ -1,5 +1,5 @@
 /**
- * Builds WebAssembly modules: function types, functions with typed locals, one memory, exports. Functions are lists of
+ * Builds WebAssembly modules: function types, functions with typed locals, variables, one memory, exports. Functions are lists of
  * instructions, so that the same function can be encoded and printed. Guarantees a well-formed encoding, not a valid
  * program: `WebAssembly.validate` checks that.
  */
@@ -14,6 +14,7 @@ export type Instruction =
   | { readonly kind: "memory"; readonly op: Opcode; readonly offset: number; readonly lane?: number }
   | { readonly kind: "lane"; readonly op: Opcode; readonly lane: number }
   | { readonly kind: "local"; readonly op: "get" | "set" | "tee"; readonly index: number }
+  | { readonly kind: "global"; readonly op: "get" | "set"; readonly index: number }
   | { readonly kind: "const"; readonly type: Exclude<ValueType, "v128">; readonly value: number | bigint }
   | { readonly kind: "bytes"; readonly op: "v128.const" | "i8x16.shuffle"; readonly bytes: readonly number[] }
   | { readonly kind: "begin"; readonly op: "block" | "loop" | "if"; readonly result: ValueType | undefined }
@@ -63,6 +64,8 @@ export class FunctionBuilder {
   }
   setLocal(index: number): void { this.instructions.push({ kind: "local", op: "set", index }); }
   tee(index: number): void { this.instructions.push({ kind: "local", op: "tee", index }); }
+  getGlobal(index: number): void { this.instructions.push({ kind: "global", op: "get", index }); }
+  setGlobal(index: number): void { this.instructions.push({ kind: "global", op: "set", index }); }
   constant(type: Exclude<ValueType, "v128">, value: number | bigint): void { this.instructions.push({ kind: "const", type, value }); }
   vector(bytes: readonly number[]): void {
     invariant(bytes.length === 16, `v128 of ${bytes.length} bytes`);
@@ -95,6 +98,10 @@ export interface ModuleSpec {
   readonly memoryPages: number;
   /** Functions exported, by index. */
   readonly exports: readonly { readonly name: string; readonly function: number }[];
+  /** Mutable i32 variables, 0 at the start. */
+  readonly globals?: number;
+  /** The memory is shared by threads: imported, as `memory` of `env`, and of so many pages at most. */
+  readonly sharedPages?: number;
 }
 
 const valueTypes: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
@@ -102,9 +109,17 @@ const constantOps: Readonly<Record<Exclude<ValueType, "v128">, number>> = { i32:
 const structured = { block: 0x02, loop: 0x03, if: 0x04 } as const;
 const branches = { br: 0x0c, br_if: 0x0d } as const;
 const localOps = { get: 0x20, set: 0x21, tee: 0x22 } as const;
+const globalOps = { get: 0x23, set: 0x24 } as const;
 
 /** The module's bytes. */
 export function encodeModule(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
+  const count = unsigned(spec.functions.length), bodies = spec.functions.map(encodeFunction);
+  const size = bodies.reduce((n, b) => n + b.length, count.length);
+  return concatenate([encodeHead(spec), [10, ...unsigned(size), ...count], ...bodies]);
+}
+
+/** All sections in front of the functions' bodies. */
+export function encodeHead(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
   const types = new Map<string, { index: number; bytes: number[] }>();
   const typeIndex = (t: FunctionType): number => {
     const bytes = [0x60, ...list(t.params.map((v) => [valueTypes[v]])), ...list(t.results.map((v) => [valueTypes[v]]))];
@@ -116,10 +131,11 @@ export function encodeModule(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
   const declared = spec.functions.map((f) => unsigned(typeIndex(f.type)));
   const sections: [number, readonly (readonly number[] | Uint8Array)[]][] = [
     [1, [...types.values()].map((t) => t.bytes)],
+    [2, spec.sharedPages === undefined ? [] : [[...text("env"), ...text("memory"), 0x02, 0x03, ...unsigned(spec.memoryPages), ...unsigned(spec.sharedPages)]]],
     [3, declared],
-    [5, [[0x00, ...unsigned(spec.memoryPages)]]],
+    [5, spec.sharedPages === undefined ? [[0x00, ...unsigned(spec.memoryPages)]] : []],
+    [6, Array.from({ length: spec.globals ?? 0 }, () => [0x7f, 0x01, 0x41, 0x00, 0x0b])],
     [7, [[...text("memory"), 0x02, 0x00], ...spec.exports.map((e) => [...text(e.name), 0x00, ...unsigned(e.function)])]],
-    [10, spec.functions.map(encodeFunction)],
   ];
   const chunks: (readonly number[] | Uint8Array)[] = [[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]];
   for (const [id, entries] of sections) {
@@ -148,6 +164,7 @@ function encodeInstruction(i: Instruction, out: number[]): void {
       return;
     case "lane": out.push(...i.op.bytes, i.lane); return;
     case "local": out.push(localOps[i.op], ...unsigned(i.index)); return;
+    case "global": out.push(globalOps[i.op], ...unsigned(i.index)); return;
     case "const": out.push(constantOps[i.type], ...constantBytes(i.type, i.value)); return;
     case "bytes": out.push(0xfd, i.op === "v128.const" ? 12 : 13, ...i.bytes); return;
     case "begin": out.push(structured[i.op], i.result === undefined ? 0x40 : valueTypes[i.result]); return;
@@ -177,7 +194,8 @@ function runs(types: readonly ValueType[]): [ValueType, number][] {
   }
   return out;
 }
-function concatenate(chunks: readonly (readonly number[] | Uint8Array)[]): Uint8Array<ArrayBuffer> {
+/** All bytes, one after the other. */
+export function concatenate(chunks: readonly (readonly number[] | Uint8Array)[]): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(chunks.reduce((n, c) => n + c.length, 0));
   let at = 0;
   for (const c of chunks) {

@@ -1,12 +1,13 @@
 /**
- * One kernel as one WebAssembly function. Its parameters are the byte addresses of its buffers' first elements, then the
- * sizes it reads. Loops test at the end; locals are reused once the loop or branch that declared them is over.
+ * One phase of a kernel as one WebAssembly function. Its parameters are the byte addresses of its buffers' first elements,
+ * the sizes it reads, and the range of its split where it is one. Loops test at the end; locals are reused once the loop or branch that declared them is over.
  */
 import { invariant, present } from "../../core/assert.ts";
 import type { SymbolicDim } from "../../core/dim.ts";
 import { dimsOfBody } from "../../kernel/dims.ts";
-import { binary, type Axis, type Buffer, type Expr, type Type } from "../../kernel/expr.ts";
+import { binary, dimExpr, i32, type Axis, type Buffer, type Expr, type Type } from "../../kernel/expr.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
+import { phasesOf, type Phase, type Split } from "../../kernel/phases.ts";
 import type { Stmt } from "../../kernel/stmt.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../../kernel/traverse.ts";
 import { FunctionBuilder, type ValueType, type WasmFunction } from "./assembler.ts";
@@ -15,23 +16,28 @@ import { ExprEmitter } from "./emit-expr.ts";
 import { laneShape, lowBytes, scalarStore, valueType, widthOf } from "./lane-types.ts";
 import type { Opcode } from "./opcodes.ts";
 
-/** A kernel's function and what to call it with: addresses of `pointers`, then `dims`. */
-export interface KernelFunction {
+/** A phase's function and what to call it with: addresses of `pointers`, then `dims`, then the range of a split. */
+export interface PhaseFunction {
   readonly function: WasmFunction;
+  readonly phase: Phase;
   readonly pointers: readonly Buffer[];
   readonly dims: readonly SymbolicDim[];
 }
 
 /** `kernel` must be legal: every access a loadAt or storeAt, `address` only of first elements. */
-export function emitKernel(kernel: Kernel, set: ReadonlyMap<string, Opcode>, options: EmitOptions): KernelFunction {
-  const pointers = pointersOf(kernel.body);
-  const dims = [...dimsOfBody(kernel.body).values()];
-  const params = [...pointers, ...dims].map((): ValueType => "i32");
-  const f = new FunctionBuilder(kernel.name, { params, results: [] }, set);
-  const body = new KernelEmitter(f, kernel, pointers, dims, options);
-  body.statement(kernel.body);
-  return { function: f, pointers, dims };
+export function emitKernel(kernel: Kernel, set: ReadonlyMap<string, Opcode>, options: EmitOptions): readonly PhaseFunction[] {
+  return phasesOf(kernel).map((phase, i): PhaseFunction => {
+    const pointers = pointersOf(phase.body);
+    const dims = [...dimsOfBody(phase.body).values()];
+    const range = phase.split ? [phase.split.from, phase.split.to] : [];
+    const params = [...pointers, ...dims, ...range].map((): ValueType => "i32");
+    const f = new FunctionBuilder(i === 0 ? kernel.name : `${kernel.name}_${i + 1}`, { params, results: [] }, set);
+    new KernelEmitter(f, kernel.name, { pointers, dims, range }, options).statement(phase.body);
+    return { function: f, phase, pointers, dims };
+  });
 }
+
+interface PhaseParameters { readonly pointers: readonly Buffer[]; readonly dims: readonly SymbolicDim[]; readonly range: readonly string[] }
 
 class KernelEmitter {
   private readonly f: FunctionBuilder;
@@ -42,16 +48,17 @@ class KernelEmitter {
   /** What each open loop or branch declared. */
   private readonly scopes: { type: ValueType; index: number; name: string | undefined }[][] = [[]];
 
-  constructor(f: FunctionBuilder, kernel: Kernel, pointers: readonly Buffer[], dims: readonly SymbolicDim[], options: EmitOptions) {
+  constructor(f: FunctionBuilder, name: string, { pointers, dims, range }: PhaseParameters, options: EmitOptions) {
     this.f = f;
-    this.where = kernel.name;
+    this.where = name;
+    range.forEach((local, i) => this.locals.set(local, { index: pointers.length + dims.length + i, type: i32 }));
     const pointerIndex = new Map(pointers.map((b, i) => [b, i]));
     const dimIndex = new Map(dims.map((d, i) => [d.key, pointers.length + i]));
     this.values = new ExprEmitter(f, {
-      axis: (axis) => present(this.axes.get(axis), `${kernel.name}: axis ${axis.name}`),
-      local: (name) => present(this.locals.get(name), `${kernel.name}: local ${name}`).index,
-      dim: (key) => present(dimIndex.get(key), `${kernel.name}: size ${key}`),
-      pointer: (buffer) => present(pointerIndex.get(buffer), `${kernel.name}: pointer of ${buffer.name}`),
+      axis: (axis) => present(this.axes.get(axis), `${name}: axis ${axis.name}`),
+      local: (l) => present(this.locals.get(l), `${name}: local ${l}`).index,
+      dim: (key) => present(dimIndex.get(key), `${name}: size ${key}`),
+      pointer: (buffer) => present(pointerIndex.get(buffer), `${name}: pointer of ${buffer.name}`),
     }, options);
   }
 
@@ -86,6 +93,7 @@ class KernelEmitter {
         f.end();
         return;
       case "for": this.loop(s); return;
+      case "split": this.wholeSplit(s); return;
       case "store": invariant(false, `${this.where}: logical store in a legal kernel`);
     }
   }
@@ -101,10 +109,30 @@ class KernelEmitter {
   private scoped(body: Stmt): void {
     this.scopes.push([]);
     this.statement(body);
+    this.leave();
+  }
+  private leave(): void {
     for (const { type, index, name } of present(this.scopes.pop(), "scope")) {
       this.values.release(type, index);
       if (name !== undefined) this.locals.delete(name);
     }
+  }
+
+  /** A split within a phase of another kind: all of it at once. */
+  private wholeSplit(s: Split): void {
+    const { f } = this;
+    this.scopes.push([]);
+    const [from, to] = [s.from, s.to].map((name) => {
+      const index = this.declare("i32", name);
+      this.locals.set(name, { index, type: i32 });
+      return index;
+    });
+    f.constant("i32", 0);
+    f.setLocal(present(from, s.from));
+    this.values.emit(binary("mul", dimExpr(s.outer), dimExpr(s.inner)));
+    f.setLocal(present(to, s.to));
+    this.statement(s.body);
+    this.leave();
   }
 
   private loop(s: Extract<Stmt, { kind: "for" }>): void {
@@ -133,7 +161,7 @@ class KernelEmitter {
     f.branch("br_if", 0);
     f.end();
     if (!certain) f.end();
-    for (const { type, index } of present(this.scopes.pop(), "scope")) this.values.release(type, index);
+    this.leave();
     this.axes.delete(s.axis);
   }
   /** Evaluates once, now; the result pushes the value as often as it is called. */

@@ -47,10 +47,16 @@ export interface Instance {
   segment(index: number): () => void;
 }
 
+/** Compiles code. */
+export const compileCode = (code: Uint8Array): Promise<WebAssembly.Module> => WebAssembly.compile(code as Uint8Array<ArrayBuffer>).catch(refuse);
+
 /** Compiles and instantiates a code section. Modules of one thread import nothing. */
 export async function instantiate(code: Uint8Array): Promise<Instance> {
-  const { instance } = await WebAssembly.instantiate(code as Uint8Array<ArrayBuffer>, {}).catch(refuse);
-  const { exports } = instance;
+  return instanceOf((await WebAssembly.instantiate(code as Uint8Array<ArrayBuffer>, {}).catch(refuse)).instance);
+}
+
+/** What the runtime uses of an instance. */
+export function instanceOf({ exports }: WebAssembly.Instance): Instance {
   const memory = exports["memory"];
   if (!(memory instanceof WebAssembly.Memory)) return fail("OF6004", "the artifact is inconsistent: its code exports no memory", { hint: "compile the model again" });
   return {

@@ -38,7 +38,7 @@ const float = "abs neg ceil floor trunc nearest sqrt add sub mul div min max cop
 
 /** [first code, prefix, names]; a dot in a name means that it is complete, an underscore alone skips a code. */
 const plain: readonly [number, string, string][] = [
-  [0x00, "", "unreachable nop"], [0x1a, "", "drop select"],
+  [0x00, "", "unreachable nop"], [0x0f, "", "return"], [0x1a, "", "drop select"],
   [0x45, "i32", `eqz ${compare}`], [0x50, "i64", `eqz ${compare}`], [0x5b, "f32", floatCompare], [0x61, "f64", floatCompare],
   [0x67, "i32", integer], [0x79, "i64", integer], [0x8b, "f32", float], [0x99, "f64", float],
   [0xa7, "", "i32.wrap_i64 i32.trunc_f32_s i32.trunc_f32_u i32.trunc_f64_s i32.trunc_f64_u i64.extend_i32_s i64.extend_i32_u"],
@@ -79,6 +79,12 @@ const simdMemoryLane: readonly [number, string, readonly number[]][] = [
   [84, "v128.load8_lane v128.load16_lane v128.load32_lane v128.load64_lane v128.store8_lane v128.store16_lane v128.store32_lane v128.store64_lane", [0, 1, 2, 3, 0, 1, 2, 3]],
 ];
 
+/** Those of threads, on the memory that all share. */
+const atomics: readonly [number, string, readonly number[]][] = [
+  [0x00, "memory.atomic.notify memory.atomic.wait32", [2, 2]],
+  [0x10, "i32.atomic.load", [2]], [0x17, "i32.atomic.store", [2]], [0x1e, "i32.atomic.rmw.add", [2]], [0x25, "i32.atomic.rmw.sub", [2]], [0x48, "i32.atomic.rmw.cmpxchg", [2]],
+];
+
 /** All instructions with no or fixed-size immediates, by name. Control, locals and constants are the assembler's own. */
 export function instructionSet(): ReadonlyMap<string, Opcode> {
   const set = new Map<string, Opcode>();
@@ -95,6 +101,7 @@ export function instructionSet(): ReadonlyMap<string, Opcode> {
   series(simd, [0xfd], "none");
   series(lanes, [0xfd], "lane");
   accesses(memory, [], "memory");
+  accesses(atomics, [0xfe], "memory");
   accesses(simdMemory, [0xfd], "memory");
   accesses(simdMemoryLane, [0xfd], "memoryLane");
   return set;

@@ -5,7 +5,9 @@ import type { Instruction, ModuleSpec, WasmFunction } from "./assembler.ts";
 /** The module in the text format, one instruction a line, indented by nesting. */
 export function printModule(spec: ModuleSpec): string {
   const functions = spec.functions.map((f, i) => printFunction(f, i, spec.exports.filter((e) => e.function === i).map((e) => e.name)));
-  return `(module\n  (memory (export "memory") ${spec.memoryPages})\n${functions.join("\n")}\n)\n`;
+  const imported = spec.sharedPages === undefined ? "" : `(import "env" "memory" (memory ${spec.memoryPages} ${spec.sharedPages} shared))\n  `;
+  const globals = Array.from({ length: spec.globals ?? 0 }, () => "  (global (mut i32) (i32.const 0))\n").join("");
+  return `(module\n  ${imported}(memory (export "memory")${spec.sharedPages === undefined ? ` ${spec.memoryPages}` : " 0"})\n${globals}${functions.join("\n")}\n)\n`;
 }
 
 /** One function; `exports` are the names it is exported by. */
@@ -30,6 +32,7 @@ function printInstruction(i: Instruction): string {
     case "memory": return `${i.op.name}${i.offset ? ` offset=${i.offset}` : ""}${i.lane === undefined ? "" : ` ${i.lane}`}`;
     case "lane": return `${i.op.name} ${i.lane}`;
     case "local": return `local.${i.op} ${i.index}`;
+    case "global": return `global.${i.op} ${i.index}`;
     case "const": return `${i.type}.const ${number(i.value)}`;
     case "bytes": return `${i.op}${i.op === "v128.const" ? " i8x16" : ""} ${i.bytes.join(" ")}`;
     case "begin": return `${i.op}${i.result === undefined ? "" : ` (result ${i.result})`}`;

@@ -4,7 +4,7 @@ import { compileOptionsOf } from "../compile-options.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
 import { openSession } from "../open.ts";
 import { table } from "../table.ts";
-import { jsonOption, modelOptions, type Command } from "./command.ts";
+import { jsonOption, modelOptions, threadsOption, type Command } from "./command.ts";
 
 export interface Timing { readonly artifact: string; readonly min: number; readonly median: number; readonly mean: number; readonly p99: number }
 
@@ -12,12 +12,13 @@ export const bench: Command = {
   name: "bench", operands: "<artifacts...>", doc: "time artifacts or models side by side",
   options: [
     { flags: "warmup <runs>", doc: "runs before timing (default 10)" }, { flags: "iterations <runs>", doc: "timed runs (default 100)" },
-    ...feedOptions, ...modelOptions, jsonOption,
+    ...feedOptions, threadsOption, ...modelOptions, jsonOption,
   ],
   async run(line, console) {
     const warmup = line.count("warmup", 10), iterations = line.count("iterations", 100, 1);
     const lanes = await Promise.all(line.operands.map(async (path) => {
-      const session = await openSession(path, await compileOptionsOf(line));
+      const session = await openSession(path, await compileOptionsOf(line), line.count("threads", 1, 1));
+      for (const w of session.warnings) console.error(`${basename(path)}: ${w.code}: ${w.message}`);
       return { path, session, plan: feedsFor(session, line), times: [] as number[] };
     }));
     const assumed = Object.assign({}, ...lanes.map((l) => l.plan.assumed)) as Record<string, number>;
@@ -32,7 +33,7 @@ export const bench: Command = {
     }
     console.progress?.();
     const results = lanes.map((l): Timing => ({ artifact: l.path, ...statistics(l.times) }));
-    if (line.has("json")) { console.out(JSON.stringify({ warmup, iterations, unit: "ms", artifacts: results })); return 0; }
+    if (line.has("json")) { console.out(JSON.stringify({ warmup, iterations, threads: line.count("threads", 1, 1), unit: "ms", artifacts: results })); return 0; }
     const first = results[0]?.median ?? NaN;
     const ms = (x: number): string => x.toFixed(3);
     for (const text of table(["artifact", "min ms", "median", "mean", "p99", "speed-up"], results.map((r) => [basename(r.artifact), ms(r.min), ms(r.median), ms(r.mean), ms(r.p99), `${(first / r.median).toFixed(2)}x`]))) console.out(text);

@@ -8,13 +8,14 @@ import { feedOptions, feedsFor } from "../feeds.ts";
 import { jsonText, writeFiles, type OutputFile } from "../files.ts";
 import { writeNpy } from "../npy.ts";
 import { openSession } from "../open.ts";
-import { jsonOption, modelOptions, type Command } from "./command.ts";
+import { jsonOption, modelOptions, threadsOption, type Command } from "./command.ts";
 
 export const run: Command = {
   name: "run", operands: "<artifact.om|model.onnx>", doc: "run once; prints the results",
-  options: [...feedOptions, { flags: "output-dir <folder>", doc: "write each result as .npy (strings, sequences, optionals and maps as .json)" }, ...modelOptions, jsonOption],
+  options: [...feedOptions, { flags: "output-dir <folder>", doc: "write each result as .npy (strings, sequences, optionals and maps as .json)" }, threadsOption, ...modelOptions, jsonOption],
   async run(line, console) {
-    const session = await openSession(line.operands[0] ?? "", await compileOptionsOf(line));
+    const session = await openSession(line.operands[0] ?? "", await compileOptionsOf(line), line.count("threads", 1, 1));
+    for (const w of session.warnings) console.error(`${w.code}: ${w.message}`);
     const { feeds, assumed } = feedsFor(session, line);
     const results = await session.run<Record<string, RunValue>>(feeds);
     const folder = line.value("output-dir");

@@ -1,0 +1,100 @@
+/**
+ * The phases of a legal kernel: what threads do together before they wait for each other. A phase is one split, or
+ * statements that one thread runs; the kernel is its phases one after the other. Each declares for itself what it needs.
+ */
+import type { Buffer, Expr } from "./expr.ts";
+import type { Kernel } from "./kernel.ts";
+import { block, type Stmt } from "./stmt.ts";
+import { expressionsOf, visitExpr, visitStmt } from "./traverse.ts";
+
+export type Split = Extract<Stmt, { kind: "split" }>;
+
+export interface Phase {
+  /** The statements; those of the split alone, over its `from` and `to`, where there is one. */
+  readonly body: Stmt;
+  readonly split?: Split;
+  /** Every buffer that is read or written. */
+  readonly touched: ReadonlySet<Buffer>;
+}
+
+/** Working memory that every thread needs for itself: a range of a split leaves nothing in it. Without splits one thread runs the kernel. */
+export const privateScratch = (kernel: Kernel): readonly Buffer[] =>
+  (kernel.scratch.length > 0 && phasesOf(kernel).some((p) => p.split) ? kernel.scratch.filter((b) => !kernel.shared?.includes(b)) : []);
+
+/** The phases in their order; one without split where the kernel's statements depend on each other by locals. */
+export function phasesOf(kernel: Kernel): readonly Phase[] {
+  const all = kernel.body.kind === "block" ? kernel.body.body : [kernel.body];
+  const whole: readonly Phase[] = [{ body: kernel.body, touched: touchedBy(kernel.body) }];
+  if (!all.some((s) => s.kind === "split")) return whole;
+  const common = new Common(kernel), groups: Stmt[][] = [];
+  let open: Stmt[] | undefined;
+  for (const s of all) {
+    if (common.takes(s)) continue;
+    if (s.kind === "split") { groups.push([s]); open = undefined; continue; }
+    if (!open) groups.push((open = []));
+    open.push(s);
+  }
+  const owners = new Map<string, readonly Stmt[]>();
+  for (const g of groups) for (const s of g) visitStmt(s, (x) => { if (x.kind === "let") owners.set(x.name, g); });
+  if (groups.some((g) => [...localsOf(g)].some((name) => (owners.get(name) ?? g) !== g))) return whole;
+  return groups.map((g): Phase => {
+    const only = g[0], split = only?.kind === "split" ? only : undefined;
+    const body = block(...common.neededBy(g), ...(split ? [split.body] : g));
+    return { body, ...(split ? { split } : {}), touched: touchedBy(body) };
+  });
+}
+
+/** Declarations at the top that any phase may make for itself: constant, and read from nothing that the kernel writes. */
+class Common {
+  readonly #declarations = new Map<string, Extract<Stmt, { kind: "let" }>>();
+  readonly #assigned = new Set<string>();
+  readonly #fixed: ReadonlySet<Buffer>;
+
+  constructor(kernel: Kernel) {
+    const aliased = new Set(kernel.inPlace?.map((pair) => pair.input));
+    this.#fixed = new Set(kernel.inputs.filter((b) => !aliased.has(b)));
+    visitStmt(kernel.body, (s) => { if (s.kind === "assign" || s.kind === "accumulate") this.#assigned.add(s.name); });
+  }
+
+  takes(s: Stmt): boolean {
+    if (s.kind !== "let" || this.#assigned.has(s.name)) return false;
+    let fixed = true, loads = false;
+    visitExpr(s.value, (e) => {
+      if (e.kind === "loadAt") loads = true;
+      if (e.kind === "local" && !this.#declarations.has(e.name)) fixed = false;
+    });
+    if (!fixed || (loads && [...touchedBy(block(...this.neededBy([s]), s))].some((b) => !this.#fixed.has(b)))) return false;
+    this.#declarations.set(s.name, s);
+    return true;
+  }
+
+  /** In their order. */
+  neededBy(statements: readonly Stmt[]): readonly Stmt[] {
+    const needed = new Set<string>();
+    const need = (names: ReadonlySet<string>): void => {
+      for (const name of names) {
+        const d = this.#declarations.get(name);
+        if (!d || needed.has(name)) continue;
+        needed.add(name);
+        need(localsOf([d]));
+      }
+    };
+    need(localsOf(statements));
+    return [...this.#declarations].filter(([name]) => needed.has(name)).map(([, d]) => d);
+  }
+}
+
+function localsOf(statements: readonly Stmt[]): ReadonlySet<string> {
+  const names = new Set<string>(), seen = new Set<Expr>();
+  for (const statement of statements) visitStmt(statement, (s) => {
+    if (s.kind === "assign" || s.kind === "accumulate") names.add(s.name);
+    expressionsOf(s).forEach((e) => visitExpr(e, (x) => { if (x.kind === "local") names.add(x.name); }, seen));
+  });
+  return names;
+}
+
+function touchedBy(body: Stmt): ReadonlySet<Buffer> {
+  const out = new Set<Buffer>(), seen = new Set<Expr>();
+  visitStmt(body, (s) => expressionsOf(s).forEach((root) => visitExpr(root, (e) => { if (e.kind === "address") out.add(e.buffer); }, seen)));
+  return out;
+}
