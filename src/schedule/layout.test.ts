@@ -65,6 +65,11 @@ describe("layouts", () => {
       expect(layoutsAfter({ ...p, program: { ...p.program, placements } })).toEqual([{ strides: [image, 1, 56, 8], offset: 5 }, { strides: [image, 1, 4, 56, 8], offset: 0 }]);
     }
   });
+  it("all elements in another shape of the same rank stay where they are", () => {
+    for (const n of [1, 2]) expect(layoutsAfter(program([n, 1, 5, 7], [{ shape: [n, 5, 7, 1], layout: { strides: [35, 7, 1, 1], offset: 0 } }]))).toEqual([
+      { strides: [35, 1, 7, 1], offset: 0 }, { strides: n === 1 ? [0, 7, 1, 0] : [35, 7, 1, 0], offset: 0 },
+    ]);
+  });
   it("positions may be flattened", () => {
     const [, flat] = layoutsAfter(program([2, 8, 5, 7], [{ shape: [2, 35, 8], layout: { strides: [280, 1, 35], offset: 0 } }]));
     expect(flat).toEqual({ strides: [280, 8, 1], offset: 0 });

@@ -88,7 +88,8 @@ function channelsLast(program: Program, buffers: readonly Buffer[], rank: number
   const digits = digitsOf(whole);
   const out = new Map<Buffer, Layout>();
   for (const b of buffers) {
-    const layout = b.shape.length === rank && isWhole(program, b) ? { strides: movedStrides(b.shape), offset: 0 } : remapped(layoutOf(b), b.shape, digits);
+    // One of the same elements in another shape, such as [N, H, W, 1], is a view like any other.
+    const layout = b.shape.length === rank && b.shape.every((d, i) => dimEqual(d, whole[i] ?? 0)) && isWhole(program, b) ? { strides: movedStrides(b.shape), offset: 0 } : remapped(layoutOf(b), b.shape, digits);
     if (!layout) return undefined;
     out.set(b, layout);
   }
