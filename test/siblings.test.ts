@@ -1,7 +1,7 @@
 /** Joined siblings compiled: fewer calls and no copies, and the same results at awkward sizes, against the reference and onnxruntime. */
 import { describe, expect, test } from "vitest";
 import { compileModel } from "../src/compiler/compile.ts";
-import type { Tensor } from "../src/core/tensor.ts";
+import { fromNumbers, type Tensor } from "../src/core/tensor.ts";
 import { modelBytes, type ModelSpec, type NodeSpec } from "./support/model-spec.ts";
 import { randomFrom } from "./support/random.ts";
 import { compareWays, f32, i64 } from "./support/three-ways.ts";
@@ -42,6 +42,17 @@ const cases: Readonly<Record<string, Case>> = {
     model: {
       opset: 17, inputs: { x: f("n", 6) }, outputs: outputs(3), initializers: named(3, (i) => [[`w${i}`, noise(6, widths[i] ?? 1)], [`b${i}`, noise(widths[i] ?? 1)]]),
       nodes: each(3, (i) => [node("Gemm", i === 1 ? ["x", "w1"] : ["x", `w${i}`, `b${i}`], [`g${i}`]), node("Tanh", [`g${i}`], [`t${i}`]), node("Softmax", [`t${i}`], [`y${i}`])]),
+    },
+  },
+  "dynamically quantised products": {
+    joined: 5, apart: 7, feeds: [noise(1, 6), noise(13, 6)].map((x) => ({ x })),
+    model: {
+      opset: 17, inputs: { x: f("n", 6) }, outputs: outputs(3),
+      initializers: named(3, (i) => [[`w${i}`, fromNumbers("int8", [6, widths[i] ?? 1], Array.from({ length: 6 * (widths[i] ?? 1) }, () => Math.floor(random() * 200) - 100))], [`s${i}`, f32([], 0.01 + 0.01 * i)], [`z${i}`, fromNumbers("int8", [], [i - 1])], [`b${i}`, noise(widths[i] ?? 1)]]),
+      nodes: [node("DynamicQuantizeLinear", ["x"], ["q", "qs", "qz"]), ...each(3, (i) => [
+        node("MatMulInteger", ["q", `w${i}`, "qz", `z${i}`], [`m${i}`]), node("Cast", [`m${i}`], [`c${i}`], { to: 1 }), node("Mul", ["qs", `s${i}`], [`u${i}`]), node("Mul", [`c${i}`, `u${i}`], [`p${i}`]),
+        node("Add", [`p${i}`, `b${i}`], [`a${i}`]), node("Softmax", [`a${i}`], [`y${i}`]),
+      ])],
     },
   },
   "1x1 convolutions": { joined: 5, apart: 7, feeds: images, model: convolutions(1, {}, 4) },
