@@ -31,6 +31,7 @@ import { mergeRequantization } from "./merge-requantization.ts";
 import { mergeSiblingConvolutions } from "./merge-sibling-convolutions.ts";
 import { mergeSiblingProducts } from "./merge-sibling-products.ts";
 import { mergeSlices } from "./merge-slices.ts";
+import { packGatheredWeights } from "./pack-gathered-weights.ts";
 import { padIntoAveragePool } from "./pad-into-average-pool.ts";
 import { padIntoConv } from "./pad-into-conv.ts";
 import { padIntoMaxPool } from "./pad-into-max-pool.ts";
@@ -56,7 +57,7 @@ import { recogniseSoftsign } from "./recognise-softsign.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -90,6 +91,7 @@ export const rules: readonly Rule[] = [
   mergeSiblingConvolutions,
   mergeSiblingProducts,
   mergeSlices,
+  packGatheredWeights,
   padIntoAveragePool,
   padIntoConv,
   padIntoMaxPool,
