@@ -12,8 +12,8 @@ import { follow } from "./graph-followers.ts";
 import { produce } from "./graph-producers.ts";
 import { anyMode } from "./values.ts";
 
-/** Operators for which some elements are not defined (indices, casts of what does not fit), or NaN is known to differ: they see what their generator says. */
-const particular: ReadonlySet<string> = new Set(["Cast", "OneHot", "ReduceProd", "ReduceLogSum", "QuantizeLinear", "DynamicQuantizeLinear", "Range", "BitShift", "Mod", "Div", "Pow", "Shrink", "Unique", "TopK", "ConstantOfShape"]);
+/** Operators for which some elements are not defined (indices, casts of what does not fit), or NaN is known to differ, or has the weight 0 or not: they see what their generator says. */
+const particular: ReadonlySet<string> = new Set(["Cast", "OneHot", "ReduceProd", "ReduceLogSum", "QuantizeLinear", "DynamicQuantizeLinear", "Range", "BitShift", "Mod", "Div", "Pow", "Shrink", "Unique", "TopK", "ConstantOfShape", "Resize"]);
 const names = Object.keys(generators);
 
 function addOperator(b: GraphBuilder, c: FuzzCase): void {

@@ -32,6 +32,11 @@ const kept: Readonly<Record<string, GraphCase>> = {
     nodes: [{ type: "ConvTranspose", inputs: ["x", "w", "b"], outputs: ["t"] }, { type: "Conv", inputs: ["t", "v", "b"], outputs: ["y"] }],
     feeds: { x: ramp(1, 2, 4), b: ramp(3) }, constants: { w: ramp(2, 3, 2), v: ramp(3, 3, 1) }, outputs: ["y"], symbolic: true,
   },
+  "a branch that differs along an axis in blocks of 4 was taken as the first of them": {
+    nodes: [{ type: "Pad", inputs: ["x", "p"], outputs: ["t"] }, { type: "Where", inputs: ["w", "t", "k"], outputs: ["y"] }],
+    feeds: { w: fromNumbers("bool", [3, 7], Array.from({ length: 21 }, (_, i) => Number(i % 3 !== 2))), x: ramp(4, 2, 1, 7) },
+    constants: { p: fromNumbers("int64", [8], [0, 0, 1, 0, 0, 0, 1, 0]), k: fromNumbers("float32", [2, 3, 1], [10, 20, 30, 40, 50, 60]) }, outputs: ["t", "y"], symbolic: false,
+  },
 };
 it.each(Object.entries(kept))("%s", async (_, c) => expect(await judgeGraph(c)).toEqual({ kind: "agrees", rounding: false }));
 

@@ -167,7 +167,7 @@ class LoopScheduler {
       consider(this.cost(body, axis), { kind: "vector", axis });
       if (loops) continue;
       for (const jam of axes) {
-        if (jam === axis || (!isSymbolic(jam.extent) && jam.extent < lanes)) continue;
+        if (jam === axis || (!isSymbolic(jam.extent) && jam.extent < lanes) || !new LaneAnalysis(jam, body, this.strides).branchesAlike(body)) continue;
         consider(this.cost(body, axis, jam), { kind: "transpose", axis, jam });
       }
     }

@@ -90,17 +90,23 @@ export class LaneAnalysis {
     return lower !== undefined && upper !== undefined && nonNegativeIfNotEmpty(lower) && nonNegativeIfNotEmpty(dimSub(dimSub(size, 1), upper));
   }
 
+  /** Whether every iteration of the axis takes the same branches. */
+  branchesAlike(body: Stmt): boolean {
+    let alike = true;
+    visitStmt(body, (s) => { if (s.kind === "if" && this.varies(s.condition)) alike = false; });
+    return alike;
+  }
+
   /** Whether the body has a vector form: bounds and branches are the same in all lanes, values fit lanes. */
   supports(body: Stmt): boolean {
-    let fine = true;
+    let fine = this.branchesAlike(body);
     visitStmt(body, (s) => {
       switch (s.kind) {
         case "for": if (this.varies(s.begin) || this.varies(s.end)) fine = false; return;
-        case "if": if (this.varies(s.condition)) fine = false; return;
         case "let": case "assign": case "accumulate": if (this.varyingLocals.has(s.name) && !laneScalars.has(s.value.type.scalar)) fine = false; return;
         case "store": if (!laneScalars.has(s.value.type.scalar) || s.along !== undefined) fine = false; return;
         case "storeAt": case "split": fine = false; return;
-        case "block": return;
+        case "block": case "if": return;
       }
     });
     visitStmt(body, (s) => expressionsOf(s).forEach((e) => visitExpr(e, (x) => { if (x.type.lanes !== 1 || x.kind === "loadAt" || x.kind === "address" || x.kind === "reduce") fine = false; })));
@@ -127,7 +133,7 @@ export class LaneBody {
     this.scalars = positions.map(() => Array.from({ length: lanes }, () => new Map<Expr, Expr>()));
   }
 
-  /** The statement for all positions, copies side by side. */
+  /** The statement for all positions, copies side by side, which all take the same branches. */
   statement(s: Stmt): Stmt {
     switch (s.kind) {
       case "block": return block(...s.body.map((b) => this.statement(b)));
