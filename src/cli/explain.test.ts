@@ -78,6 +78,13 @@ describe("explain", () => {
     // The value between the two is written once and read once.
     expect(missed).toMatchObject([{ code: "switched-off", bytes: 2 * 4 * 8 * 4 }]);
     expect((await run("explain n.onnx --missed")).out).toBe("Nothing that could be done was left undone.");
+    const { missed: timed } = JSON.parse((await run("explain n.onnx --missed --time --disable FusedElementwise --json")).out) as { missed: { bytes: number; ms: number }[] };
+    expect(timed).toMatchObject([{ bytes: 2 * 4 * 8 * 4, ms: expect.any(Number) as number }]);
+    expect(timed[0]?.ms).toBeGreaterThan(0);
+    expect((await run("explain n.onnx --missed --time --disable FusedElementwise")).out).toMatch(/^Missed \(1\), by the time[^]*1\. [\d.]+ ms, 256 B/);
+    expect((await run("explain n.onnx --time")).error).toMatch(/OF1002.*--missed/);
+    await run("compile n.onnx");
+    expect((await run("explain n.om --missed --time")).error).toMatch(/OF1002.*model/);
     const bytes = (JSON.parse(all) as { missed: { bytes: number }[] }).missed.map((m) => m.bytes);
     expect(bytes).toEqual([...bytes].sort((a, b) => b - a));
   });

@@ -7,6 +7,7 @@ import { dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
 import { byteSize } from "../core/dtype.ts";
 import { estimate } from "../graph/element-loops.ts";
 import type { Node, Value } from "../graph/graph.ts";
+import { refuse } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
 import { storesOf, type Group, type Groups } from "./groups.ts";
 import { MergeJudge, type Candidate } from "./merge-judge.ts";
@@ -113,7 +114,32 @@ class Merger {
         seen.add(pair);
         this.#context.notePair(c, refusal);
       }
+      for (const { candidate, refusal } of this.#behindSharedViews(to)) {
+        const pair = [candidate.from.version, to.version].sort((a, b) => a - b).join(" ");
+        if (!seen.has(pair)) this.#context.notePair(candidate, refusal);
+        seen.add(pair);
+      }
     }
+  }
+
+  /** Producers that `to` reads through views which others read too: what they compute is stored for those anyway. */
+  #behindSharedViews(to: Group): { readonly candidate: Candidate; readonly refusal: Refusal }[] {
+    const out = new Map<Group, { readonly candidate: Candidate; readonly refusal: Refusal }>();
+    for (const input of [...to.nodes].flatMap((n) => n.inputs)) {
+      const views: Group[] = [];
+      let value = input, shared: Value | undefined, from = this.#groups.producer(value);
+      while (value && from?.role === "view") {
+        if (!isOnlyReadBy(value, views[0] ?? to, this.#groups)) shared ??= value;
+        views.unshift(from);
+        const [only] = from.nodes;
+        value = only?.inputs[0];
+        from = this.#groups.producer(value);
+      }
+      if (!shared || !from || from === to || from.role !== "free" || out.has(from)) continue;
+      const refusal = refuse("interior-value-used", `'${shared.name}', through which '${value?.name}' is read, is read elsewhere too`, "none: it is stored for its other readers anyway");
+      out.set(from, { candidate: { from, views, to, bytes: 0 }, refusal });
+    }
+    return [...out.values()];
   }
 }
 

@@ -67,6 +67,14 @@ describe("loops over elements stay apart", () => {
     expect(refusals.length).toBe(10);
     expect(new Set(refusals.map((s) => s.nodes.join())).size).toBe(10);
   });
+  test("where a view between them is read elsewhere", () => {
+    const through = (shared: boolean): Build => (b) => {
+      const view = b.add(op.Unsqueeze, [b.add(op.Exp, [b.input("x", [8, 6])], {}, "exp"), b.int64(1)], {}, "unsqueeze"), y = b.add(op.Neg, [view], {}, "neg");
+      return shared ? [y, b.add(op.MatMul, [view, b.random([6, 2])], {}, "matmul")] : [y];
+    };
+    expect(parts(through(true))).toMatchObject({ kernels: 3, refusals: [{ code: "interior-value-used", nodes: ["exp", "unsqueeze", "neg"], remedy: expect.stringMatching(/^none/) as string }] });
+    expect(parts(through(false))).toEqual({ kernels: 1, refusals: [] });
+  });
   test("and a remedy is only given where it helps", () => {
     const used = (b: GraphBuilder): readonly Value[] => { const y = b.add(op.Exp, [b.input("x", [1, 6])], {}, "exp"); return [b.add(op.Add, [y, b.input("z", [500, 6])], {}, "add"), y]; };
     expect(parts(apart["loops-differ"]?.[0] ?? used).refusals[0]?.remedy).toBe("use 'exp_out' nowhere else");

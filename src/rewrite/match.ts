@@ -87,7 +87,7 @@ class Attempt {
     if (!isConstant(value)) {
       if (term.quiet && value.producer) return false;
       const from = value.producer ? `computed by ${value.producer.node.op.type} '${value.producer.node.name}'` : "a graph input";
-      return this.#fail("not-constant", `'${value.name}' is ${from}, not a constant`, `make '${value.name}' an initializer`);
+      return this.#fail("not-constant", `'${value.name}' is ${from}, not a constant`, value.producer ? "none: it is computed when the model runs" : `make '${value.name}' an initializer`);
     }
     if (term.predicate && !term.predicate.holds(value))
       return this.#fail(term.predicate.code ?? "constant-differs", `'${value.name}' is ${describe(value)}, wanted ${term.predicate.wants}`, `make '${value.name}' ${term.predicate.wants}`);
