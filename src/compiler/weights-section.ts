@@ -5,7 +5,7 @@ import { byteSize } from "../core/dtype.ts";
 import { encodeStrings } from "../core/string-bytes.ts";
 import type { PackSpec } from "../core/pack-spec.ts";
 import { isPacked, packElements } from "../core/packed.ts";
-import { bytesOf, fromNumbers, numericData, rowMajorStrides, sizeOf, stringsOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
+import { bytesOf, fromNumbers, numericData, rowMajorStrides, sameBytes, sizeOf, stringsOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { StoredForm } from "../kernel/program.ts";
 import { packedLength, packTensor } from "../memory/pack.ts";
 
@@ -68,7 +68,7 @@ export class WeightsSection {
   #store(bytes: Uint8Array): number {
     const sum = checksum(bytes);
     const alike = this.#byChecksum.get(sum) ?? [];
-    const same = alike.find((p) => p.bytes.length === bytes.length && p.bytes.every((b, i) => b === bytes[i]));
+    const same = alike.find((p) => sameBytes(p.bytes, bytes));
     if (same) return same.offset;
     const piece = { offset: this.#end, bytes };
     this.#pieces.push(piece);
@@ -97,7 +97,8 @@ function isUniform(bytes: Uint8Array, element: number): boolean {
   if (element === 4 && bytes.byteOffset % 4 === 0) {
     const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
     const [first] = words;
-    return words.length > 1 && words.every((w) => w === first);
+    for (let i = 1; i < words.length; i++) if (words[i] !== first) return false;
+    return words.length > 1;
   }
   for (let i = element; i < bytes.length; i++) if (bytes[i] !== bytes[i - element]) return false;
   return bytes.length > element;

@@ -51,10 +51,16 @@ function build(terms: readonly DimTerm[]): Dim {
   return { kind: "dim", terms: kept.map(([, t]) => t), key: kept.length > 1 ? `(${key})` : key };
 }
 
-export const dimAdd = (a: Dim, b: Dim): Dim => (typeof a === "number" && typeof b === "number" ? a + b : build([...termsOf(a), ...termsOf(b)]));
+export function dimAdd(a: Dim, b: Dim): Dim {
+  if (typeof a === "number" && typeof b === "number") return a + b;
+  return a === 0 ? b : b === 0 ? a : build([...termsOf(a), ...termsOf(b)]);
+}
 export const dimSub = (a: Dim, b: Dim): Dim => dimAdd(a, dimMul(-1, b));
 export function dimMul(a: Dim, b: Dim): Dim {
   if (typeof a === "number" && typeof b === "number") return a * b;
+  if (a === 1) return b;
+  if (b === 1) return a;
+  if (a === 0 || b === 0) return 0;
   const products = termsOf(a).flatMap((s) => termsOf(b).map((t): DimTerm => ({
     coefficient: s.coefficient * t.coefficient,
     atoms: [...s.atoms, ...t.atoms].sort((x, y) => (x.key < y.key ? -1 : x.key > y.key ? 1 : 0)),
@@ -170,7 +176,7 @@ function loneAtom(d: Dim): DimAtom | undefined {
   return term?.coefficient === 1 && term.atoms.length === 1 ? term.atoms[0] : undefined;
 }
 
-export const dimEqual = (a: Dim, b: Dim): boolean => keyOf(a) === keyOf(b);
+export const dimEqual = (a: Dim, b: Dim): boolean => a === b || (typeof a !== "number" && typeof b !== "number" && a.key === b.key);
 export const shapeEqual = (a: readonly Dim[], b: readonly Dim[]): boolean => a.length === b.length && a.every((d, i) => dimEqual(d, b[i] ?? -1));
 
 /** Bounds that hold for every binding of the symbols to sizes of at least 0. */

@@ -153,7 +153,7 @@ class LoopBuilder {
   #home(e: Expr, scope: Scope): Scope {
     const free = this.#freeAxes(e);
     let home = scope;
-    while (home.parent && ![...home.bound.keys()].some((a) => free.has(a)) && (!home.branch || this.#isSafe(e))) home = home.parent;
+    while (home.parent && !bindsAny(home, free) && (!home.branch || this.#isSafe(e))) home = home.parent;
     return home;
   }
   #bind(e: Expr, value: Expr, scope: Scope): Expr {
@@ -295,4 +295,11 @@ function zero(type: Type): Expr {
     case "bool": case "i8": case "u8": case "i16": case "u16": case "i32": case "u32": case "f32": case "f64": return constant(0, type);
     default: return assertNever(type.scalar);
   }
+}
+
+/** Whether the loops of a scope bind one of these axes. */
+function bindsAny(scope: Scope, axes: ReadonlySet<Axis>): boolean {
+  if (axes.size === 0) return false;
+  for (const axis of scope.bound.keys()) if (axes.has(axis)) return true;
+  return false;
 }

@@ -4,7 +4,7 @@
  */
 import { dimMul, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
 import { atomBounds, linearBounds } from "./bounds.ts";
-import { axisOf, constant, dimExpr, formatType, i32, type Axis, type Buffer, type Expr } from "./expr.ts";
+import { axisOf, constant, dimExpr, i32, type Axis, type Buffer, type Expr } from "./expr.ts";
 import { linearAdd, linearConstant, linearScale, sameDim, type Bounds, type Linear, type Term } from "./linear.ts";
 import { linearOf, simplifyNode, type Algebra } from "./simplify.ts";
 import { mapChildren, mapExpr, operandsOf } from "./traverse.ts";
@@ -140,8 +140,9 @@ export class ExprTable implements Algebra {
     return id;
   }
   #key(e: Expr): string {
-    const parts = operandsOf(e).map((c) => this.#idOf(c)).join(",");
-    return `${e.kind}:${formatType(e.type)}:${this.#detail(e)}:${parts}`;
+    let key = `${e.kind}:${e.type.scalar}${e.type.lanes}:${this.#detail(e)}:`;
+    for (const c of operandsOf(e)) key += `${this.#idOf(c)},`;
+    return key;
   }
   #detail(e: Expr): string {
     switch (e.kind) {

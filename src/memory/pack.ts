@@ -58,11 +58,17 @@ type Spec<K extends PackSpec["kind"]> = Extract<PackSpec, { kind: K }>;
 
 function packPanels(out: TypedArray, source: Tensor, spec: Spec<"panels">): void {
   const from = toNumbers(source);
-  const { groups, k, n, nr, kStep, strideG, strideK, strideN } = spec;
-  const { subtract = 0, offset: start = 0 } = spec;
+  const { groups, k, n, nr, kStep, strideG, strideK, strideN, subtract = 0, offset: start = 0 } = spec;
   const depth = positions(strideK);
   invariant(depth.length === k, `panels of depth ${k} from axes of ${depth.length}`);
   const steps = Math.ceil(k / kStep), panels = Math.ceil(n / nr);
+  if (kStep === 1 && subtract === 0 && spec.as === "float32" && !depth.includes(none)) {
+    for (let g = 0, at = 0; g < groups; g++) for (let panel = 0; panel < panels; panel++) {
+      const lanes = Math.min(nr, n - panel * nr), first = start + g * strideG + panel * nr * strideN;
+      for (let i = 0; i < k; i++, at += nr) for (let lane = 0, read = first + (depth[i] ?? 0); lane < lanes; lane++, read += strideN) out[at + lane] = from[read] ?? 0;
+    }
+    return;
+  }
   for (let g = 0; g < groups; g++) for (let column = 0; column < n; column++) {
     const base = ((g * panels + Math.floor(column / nr)) * steps * nr + (column % nr)) * kStep;
     const read = start + g * strideG + column * strideN;
@@ -93,19 +99,26 @@ function put(out: TypedArray, dtype: DType, i: number, value: number): void {
 const none = -(2 ** 53);
 
 /** Offsets of a nest of axes, outermost first. */
-function positions(axes: readonly PackAxis[]): number[] {
+function positions(axes: readonly PackAxis[]): readonly number[] {
   let out = [0];
-  for (const { size, stride, padded = size } of axes) out = out.flatMap((p) => Array.from({ length: padded }, (_, i) => (i >= size || p === none ? none : p + i * stride)));
+  for (const { size, stride, padded = size } of axes) {
+    const next: number[] = [];
+    for (const p of out) for (let i = 0; i < padded; i++) next.push(i >= size || p === none ? none : p + i * stride);
+    out = next;
+  }
   return out;
 }
 
 function packPermuted(out: TypedArray, source: Tensor, spec: Spec<"permute">): void {
-  const from = toNumbers(source);
-  const at = positions(spec.shape.map((size, d) => ({ size, stride: spec.strides[d] ?? 0 })));
-  const dtype = spec.as ?? source.dtype;
-  const start = spec.offset ?? 0;
-  if (dtype === source.dtype && spec.subtract === undefined) {
+  const { shape, strides, offset = 0, subtract = 0 } = spec, last = shape.length - 1;
+  const rows = positions(shape.slice(0, Math.max(last, 0)).map((size, d) => ({ size, stride: strides[d] ?? 0 })));
+  const width = shape[last] ?? 1, step = strides[last] ?? 0, dtype = spec.as ?? source.dtype;
+  let at = 0;
+  if (dtype === source.dtype && subtract === 0) {
     const raw = source.data as TypedArray;
-    for (const [i, p] of at.entries()) out[i] = raw[start + p] ?? 0;
-  } else for (const [i, p] of at.entries()) put(out, dtype, i, (from[start + p] ?? 0) - (spec.subtract ?? 0));
+    for (const row of rows) for (let i = 0, read = offset + row; i < width; i++, read += step) out[at++] = raw[read] ?? 0;
+    return;
+  }
+  const from = toNumbers(source);
+  for (const row of rows) for (let i = 0, read = offset + row; i < width; i++, read += step) put(out, dtype, at++, (from[read] ?? 0) - subtract);
 }

@@ -12,9 +12,12 @@ const tolerance: Partial<Readonly<Record<DType, number>>> = { float16: 1e-3, bfl
 /** Which channel an element belongs to, and how many there are. */
 export interface ChannelMap {
   readonly count: number;
-  of(index: number): number;
+  /** How many elements in a row are of one channel, at least. */
+  readonly run: number;
+  /** The channel of the n-th run. */
+  of(n: number): number;
 }
-export const oneChannel: ChannelMap = { count: 1, of: () => 0 };
+export const oneChannel: ChannelMap = { count: 1, run: Number.MAX_SAFE_INTEGER, of: () => 0 };
 
 /**
  * The values in `dtype`. Refuses with `not-finite` where a value is NaN or infinite already, and with `precision-loss`
@@ -26,13 +29,18 @@ export function roundOnce(what: string, dtype: DType, dims: readonly number[], v
   const rounded = fromNumbers(dtype, dims, values);
   const stored = toNumbers(rounded);
   const error = new Float64Array(channels.count), size = new Float64Array(channels.count);
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i] ?? NaN, got = stored[i] ?? NaN;
-    if (!Number.isFinite(value)) return refuse("not-finite", `${what} would hold ${value} at element ${i}`, "use finite weights");
-    if (!Number.isFinite(got)) return refuse("precision-loss", `${what} would hold ${value.toPrecision(4)} at element ${i}, which overflows ${dtype}`, "keep this model's weights in float32");
-    const channel = channels.of(i);
-    error[channel] = (error[channel] ?? 0) + (got - value) ** 2;
-    size[channel] = (size[channel] ?? 0) + value ** 2;
+  for (let i = 0, n = 0; i < values.length; n++) {
+    const channel = channels.of(n);
+    let wrong = error[channel] ?? 0, all = size[channel] ?? 0;
+    for (const end = Math.min(i + channels.run, values.length); i < end; i++) {
+      const value = values[i] ?? NaN, got = stored[i] ?? NaN, difference = got - value;
+      if (!Number.isFinite(value)) return refuse("not-finite", `${what} would hold ${value} at element ${i}`, "use finite weights");
+      if (!Number.isFinite(got)) return refuse("precision-loss", `${what} would hold ${value.toPrecision(4)} at element ${i}, which overflows ${dtype}`, "keep this model's weights in float32");
+      wrong += difference * difference;
+      all += value * value;
+    }
+    error[channel] = wrong;
+    size[channel] = all;
   }
   const lost = error.map((e, channel) => (e === 0 ? 0 : Math.sqrt(e / (size[channel] ?? 1))));
   const worst = lost.findIndex((l) => l > limit);
@@ -66,6 +74,9 @@ export function whyNotCopied(weight: ConstantValue, reader: Node): Refusal | und
 /** Each element times its channel's factor. */
 export function scaled(weight: Tensor, factors: Float64Array, channels: ChannelMap): Float64Array {
   const values = toNumbers(weight), out = new Float64Array(sizeOf(weight.dims));
-  for (let i = 0; i < out.length; i++) out[i] = (values[i] ?? 0) * (factors[channels.of(i)] ?? 1);
+  for (let i = 0, n = 0; i < out.length; n++) {
+    const factor = factors[channels.of(n)] ?? 1;
+    for (const end = Math.min(i + channels.run, out.length); i < end; i++) out[i] = (values[i] ?? 0) * factor;
+  }
   return out;
 }

@@ -4,7 +4,7 @@ import type { Node } from "../graph/graph.ts";
 import type { ConstantValue } from "../rewrite/pattern.ts";
 import { isRefusal } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
-import { roundOnce, whyNotCopied } from "./folded-tensor.ts";
+import { roundOnce, scaled, whyNotCopied } from "./folded-tensor.ts";
 
 export interface ScaledWeight {
   readonly tensor: Tensor;
@@ -21,16 +21,22 @@ export function scaleInputs(weight: ConstantValue, conv: Node, scale: Float64Arr
   const { dims, dtype } = weight.constant;
   const [count = 1, perGroup = 1] = dims, taps = sizeOf(dims.slice(2)), filters = count / Number(conv.attributes["group"]);
   const values = toNumbers(weight.constant);
-  const outputOf = (i: number): number => Math.floor(i / (taps * perGroup));
-  const inputOf = (i: number): number => Math.floor(outputOf(i) / filters) * perGroup + (Math.floor(i / taps) % perGroup);
-  const folded = Float64Array.from({ length: values.length }, (_, i) => (values[i] ?? 0) * (scale[inputOf(i)] ?? 1));
-  const tensor = roundOnce(`the weight of '${conv.name}'`, dtype, dims, folded, { count, of: outputOf });
+  // Both by filter: the n-th run of `taps` elements.
+  const outputOf = (n: number): number => Math.floor(n / perGroup);
+  const inputOf = (n: number): number => Math.floor(outputOf(n) / filters) * perGroup + (n % perGroup);
+  const folded = scaled(weight.constant, scale, { count: scale.length, run: taps, of: inputOf });
+  const tensor = roundOnce(`the weight of '${conv.name}'`, dtype, dims, folded, { count, run: taps * perGroup, of: (n) => n });
   if (isRefusal(tensor)) return tensor;
   return {
     tensor, count,
     sums(shift, bias) {
       const out = Float64Array.from({ length: count }, (_, m) => bias?.[m] ?? 0);
-      for (let i = 0; i < values.length; i++) out[outputOf(i)] = (out[outputOf(i)] ?? 0) + (values[i] ?? 0) * (shift[inputOf(i)] ?? 0);
+      for (let i = 0, n = 0; i < values.length; n++) {
+        const by = shift[inputOf(n)] ?? 0;
+        let sum = out[outputOf(n)] ?? 0;
+        for (const end = i + taps; i < end; i++) sum += (values[i] ?? 0) * by;
+        out[outputOf(n)] = sum;
+      }
       return out;
     },
   };

@@ -55,7 +55,7 @@ export const mergeFollowingConvs = defineRule({
       return sum;
     });
     const { dtype } = weight.constant;
-    const tensor = roundOnce(`the weight of '${after.name}'`, dtype, [count, inputs, ...kernel], product, { count, of: (i) => Math.floor(i / (inputs * taps)) });
+    const tensor = roundOnce(`the weight of '${after.name}'`, dtype, [count, inputs, ...kernel], product, { count, run: inputs * taps, of: (n) => n });
     if (isRefusal(tensor)) return tensor;
     const shift = roundOnce(`the bias of '${after.name}'`, dtype, [count], bias, oneChannel);
     if (isRefusal(shift)) return shift;

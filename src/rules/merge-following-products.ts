@@ -27,7 +27,7 @@ export const mergeFollowingProducts = defineRule({
     const a = toNumbers(weight.constant), b = toNumbers(nextWeight.constant), product = new Float64Array(rows * columns);
     for (let i = 0; i < rows; i++) for (let k = 0; k < inner; k++) for (let j = 0; j < columns; j++)
       product[i * columns + j] = (product[i * columns + j] ?? 0) + (a[i * inner + k] ?? 0) * (b[k * columns + j] ?? 0);
-    const tensor = roundOnce(`the matrix of '${after.name}'`, weight.constant.dtype, [rows, columns], product, { count: columns, of: (i) => i % columns });
+    const tensor = roundOnce(`the matrix of '${after.name}'`, weight.constant.dtype, [rows, columns], product, { count: columns, run: 1, of: (n) => n % columns });
     return isRefusal(tensor) ? tensor : edit.insert(MatMul, [x, edit.constant(tensor, `${nextWeight.name}_merged`)], {}, { name: after.name });
   },
   example: build([5, 9, 4]),

@@ -115,7 +115,7 @@ export const mergeParallelConvs = defineRule({
     const merged = merge(a, b);
     if (isRefusal(merged)) return merged;
     const { dims } = merged.of, { dtype } = weight.constant, perChannel = sizeOf(dims.slice(1));
-    const folded = roundOnce(`the weight of '${conv.name}'`, dtype, dims, merged.weight, { count: dims[0] ?? 1, of: (i) => Math.floor(i / perChannel) });
+    const folded = roundOnce(`the weight of '${conv.name}'`, dtype, dims, merged.weight, { count: dims[0] ?? 1, run: perChannel, of: (n) => n });
     if (isRefusal(folded)) return folded;
     const bias = roundOnce(`the bias of '${conv.name}'`, dtype, [dims[0] ?? 1], merged.bias, oneChannel);
     if (isRefusal(bias)) return bias;

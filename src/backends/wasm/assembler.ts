@@ -157,13 +157,18 @@ export function encodeFunction(f: WasmFunction): Uint8Array {
 
 function encodeInstruction(i: Instruction, out: number[]): void {
   switch (i.kind) {
-    case "plain": out.push(...i.op.bytes); return;
+    case "plain": append(out, i.op.bytes); return;
     case "memory":
-      out.push(...i.op.bytes, i.op.align, ...unsigned(i.offset));
+      append(out, i.op.bytes);
+      out.push(i.op.align);
+      appendUnsigned(out, i.offset);
       if (i.lane !== undefined) out.push(i.lane);
       return;
     case "lane": out.push(...i.op.bytes, i.lane); return;
-    case "local": out.push(localOps[i.op], ...unsigned(i.index)); return;
+    case "local":
+      out.push(localOps[i.op]);
+      appendUnsigned(out, i.index);
+      return;
     case "global": out.push(globalOps[i.op], ...unsigned(i.index)); return;
     case "const": out.push(constantOps[i.type], ...constantBytes(i.type, i.value)); return;
     case "bytes": out.push(0xfd, i.op === "v128.const" ? 12 : 13, ...i.bytes); return;
@@ -173,6 +178,11 @@ function encodeInstruction(i: Instruction, out: number[]): void {
     case "branch": out.push(branches[i.op], ...unsigned(i.depth)); return;
     case "call": out.push(0x10, ...unsigned(i.target)); return;
   }
+}
+function append(out: number[], bytes: readonly number[]): void { for (const b of bytes) out.push(b); }
+function appendUnsigned(out: number[], n: number): void {
+  if (n < 128) out.push(n);
+  else append(out, unsigned(n));
 }
 function constantBytes(type: Exclude<ValueType, "v128">, value: number | bigint): number[] {
   if (type === "i32") return signed(BigInt.asIntN(32, BigInt(value)));
