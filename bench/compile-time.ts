@@ -35,13 +35,13 @@ async function measure(id: string): Promise<Row> {
   }
   const model = join(folder, "model.onnx"), cold: number[] = [];
   writeFileSync(model, bytes);
-  for (let i = 0; i < 3; i++) cold.push(await timed(async () => atc(model, join(folder, "model"))));
+  for (let i = 0; i < 3; i++) cold.push(await timed(async () => atc(model, folder)));
   rmSync(folder, { recursive: true });
   return { id, compile: median(ours), session: median(theirs), atc: median(cold) };
 }
 
-function atc(model: string, output: string): void {
-  const done = spawnSync(process.execPath, [join(import.meta.dirname, "../dist/cli/atc.js"), `--model=${model}`, "--framework=5", `--output=${output}`], { encoding: "utf8" });
+function atc(model: string, folder: string): void {
+  const done = spawnSync(process.execPath, [join(import.meta.dirname, "../dist/cli/atc.js"), `--model=${model}`, "--framework=5", `--output=${join(folder, "model")}`], { encoding: "utf8", cwd: folder });
   if (done.status !== 0) throw new Error(done.stderr + done.stdout);
 }
 

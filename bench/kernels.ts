@@ -1,8 +1,9 @@
 /**
  * Kernel benchmarks: chains of one operator, our code against onnxruntime-web in WebAssembly, one thread each,
- * interleaved. Prints useful GFLOP/s of both and the median ratio.
- * Usage: tsx bench/kernels.ts [NAME_PART] [ROUNDS]
+ * interleaved, what is copied in and out included. Prints useful GFLOP/s of both and the median ratio.
+ * Usage: tsx bench/kernels.ts [--rounds N] [--publish] [NAME_PART]
  */
+import { parseArgs } from "node:util";
 import * as ort from "onnxruntime-web";
 import { compileModel } from "../src/compiler/compile.ts";
 import { load } from "../src/runtime/load.ts";
@@ -10,7 +11,9 @@ import { Tensor } from "../src/runtime/tensor.ts";
 import { randomFrom, randomTensor } from "../test/support/random.ts";
 import { modelBytes, type ModelSpec, type NodeSpec } from "../test/support/model-spec.ts";
 import type { Tensor as Data } from "../src/core/tensor.ts";
+import { machine } from "./fresh.ts";
 import { interleave } from "./interleave.ts";
+import { publish, table, taken } from "./page.ts";
 
 interface Case { readonly name: string; readonly spec: ModelSpec; readonly feeds: Readonly<Record<string, Data>>; readonly flops: number }
 
@@ -91,6 +94,22 @@ function recurrence(type: "LSTM" | "GRU", sequence: number, input: number, hidde
   };
 }
 
+/** Element-wise and row operators, by one node or a few on 1024x1024. */
+function rows(name: string, operations: number, nodes: readonly NodeSpec[], initializers: Readonly<Record<string, Data>> = {}): Case {
+  const dims = [1024, 1024];
+  return { name: `${name} 1024x1024`, spec: { opset: 20, inputs: { x: f32(dims) }, outputs: { y: f32(dims) }, initializers, nodes }, feeds: { x: tensor(dims) }, flops: operations * 1024 * 1024 };
+}
+
+/** Twelve element-wise operators in a row, of four kinds. */
+function twelve(): Case {
+  const types = ["Mul", "Add", "Relu", "Sub"];
+  const nodes = Array.from({ length: 12 }, (_, i): NodeSpec => {
+    const type = types[i % 4] ?? "Add", x = i === 0 ? "x" : `v${i}`;
+    return { type, inputs: type === "Relu" ? [x] : [x, "c"], outputs: [i === 11 ? "y" : `v${i + 1}`] };
+  });
+  return rows("12 element-wise operators", 12, nodes, { c: tensor([1024]) });
+}
+
 const cases: readonly Case[] = [
   matmul(512, 512, 512), matmul(1024, 1024, 1024), matmul(128, 768, 3072), matmul(1, 1024, 512), matmul(7, 256, 256), feedForward(128, 256, 1024), feedForward(128, 768, 3072),
   conv(64, 64, 56, 3), conv(128, 128, 28, 3), conv(256, 256, 14, 3), conv(512, 512, 7, 3), conv(64, 64, 80, 3), conv(12, 16, 104, 3, { length: 1 }),
@@ -99,21 +118,37 @@ const cases: readonly Case[] = [
   conv(3, 64, 224, 7, { stride: 2 }), conv(3, 32, 224, 3, { stride: 2 }), conv(64, 128, 56, 3, { stride: 2 }),
   attention(12, 128, 64), attention(12, 512, 64), attention(4, 1, 32),
   recurrence("LSTM", 40, 128, 128), recurrence("GRU", 33, 16, 16),
+  rows("layer normalization", 8, [{ type: "LayerNormalization", inputs: ["x", "scale", "bias"], outputs: ["y"], attributes: { axis: -1 } }], { scale: tensor([1024]), bias: tensor([1024]) }),
+  rows("gelu", 8, [{ type: "Gelu", inputs: ["x"], outputs: ["y"] }]), rows("softmax", 8, [{ type: "Softmax", inputs: ["x"], outputs: ["y"], attributes: { axis: -1 } }]), twelve(),
 ];
 
-const [part = "", rounds = "9"] = process.argv.slice(2);
+/** What is asked of some of them: how many times as fast as onnxruntime-web. */
+const bars: Readonly<Record<string, number>> = {
+  "conv 3x3 s1 64->64 @56": 5, "matmul 512x512x512 add relu": 1.9, "conv 1x1 256<->64 @56": 2, "conv depthwise 3x3 s1 32->32 @112": 4, "attention 12 heads 512x64": 1.8,
+  "layer normalization 1024x1024": 2, "gelu 1024x1024": 2, "softmax 1024x1024": 2, "12 element-wise operators 1024x1024": 10,
+};
+
+const { values, positionals: [part = ""] } = parseArgs({ allowPositionals: true, options: { rounds: { type: "string", default: "9" }, publish: { type: "boolean", default: false } } });
 ort.env.wasm.numThreads = 1;
 ort.env.logLevel = "error";
+const results: { readonly name: string; readonly ours: number; readonly web: number; readonly ratio: number }[] = [];
 for (const c of cases.filter((x) => x.name.includes(part))) {
   const bytes = modelBytes(c.spec);
   const session = await load(compileModel(bytes).artifact);
   const peer = await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"] });
   const inputs = Object.fromEntries(Object.entries(c.feeds).map(([k, t]) => [k, new Tensor(t.dtype, t.data, t.dims)]));
   const peerInputs = Object.fromEntries(Object.entries(c.feeds).map(([k, t]) => [k, new ort.Tensor("float32", t.data as Float32Array, t.dims)]));
-  const { times, ratios } = await interleave([{ name: "ours", run: () => session.run(inputs) }, { name: "web", run: () => peer.run(peerInputs) }], { warmUp: 300, rounds: Number(rounds), sample: 10 });
-  const rate = (name: string): string => (c.flops / (times[name]?.q1 ?? NaN) / 1e6).toFixed(1).padStart(6);
-  console.log(`${c.name.padEnd(36)} ours ${rate("ours")} GF  web ${rate("web")} GF  ratio ${ratios.web?.median.toFixed(2)}`);
+  const { times, ratios } = await interleave([{ name: "ours", run: () => session.run(inputs) }, { name: "web", run: () => peer.run(peerInputs) }], { warmUp: 300, rounds: Number(values.rounds), sample: 10 });
+  const rate = (name: string): number => c.flops / (times[name]?.q1 ?? NaN) / 1e6;
+  results.push({ name: c.name, ours: rate("ours"), web: rate("web"), ratio: ratios["web"]?.median ?? NaN });
+  console.log(cells(results.length - 1).join("  "));
   session.dispose();
   await peer.release();
 }
+
+function cells(i: number): string[] {
+  const { name = "", ours = NaN, web = NaN, ratio = NaN } = results[i] ?? {}, bar = bars[name];
+  return [name, ours.toFixed(1), web.toFixed(1), ratio.toFixed(2), bar === undefined ? "" : `${bar}${ratio >= bar ? "" : " (missed)"}`];
+}
+if (values.publish) publish("kernels", { machine: machine(), kernels: results }, [taken(machine()), "", ...table(["operators", "onnxfuse GFLOP/s", "onnxruntime-web GFLOP/s", "times as fast", "bar"], results.map((_, i) => cells(i)))]);
 process.exit(0);

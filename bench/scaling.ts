@@ -1,12 +1,15 @@
 /**
  * How compile time grows with the model: transformers of 1,000 to 64,000 nodes, of the same small layer repeated, compiled
  * once each. Prints JSON: seconds and microseconds a node for each, and what is spent in the parts. Run it with
- * `npx tsx bench/scaling.ts [nodes…]`.
+ * `npx tsx bench/scaling.ts [--publish] [nodes…]`.
  */
+import { parseArgs } from "node:util";
 import { compileModel } from "../src/compiler/compile.ts";
 import type { Tensor } from "../src/core/tensor.ts";
 import { modelBytes, type ModelSpec, type NodeSpec } from "../test/support/model-spec.ts";
 import { randomFrom } from "../test/support/random.ts";
+import { machine } from "./fresh.ts";
+import { publish, table, taken } from "./page.ts";
 
 const width = 16, heads = 2;
 const random = randomFrom(1);
@@ -51,5 +54,10 @@ function measure(nodes: number) {
   return { nodes: spec.nodes.length, calls: compiled.report.nodes.compiled, seconds: Number(seconds.toFixed(2)), microsecondsPerNode: Math.round(seconds * 1e6 / spec.nodes.length), milliseconds: parts, artifactBytes: compiled.artifact.length };
 }
 
-const sizes = process.argv.slice(2).map(Number);
-for (const nodes of sizes.length ? sizes : [1000, 4000, 16000, 64000]) process.stdout.write(`${JSON.stringify(measure(nodes))}\n`);
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { publish: { type: "boolean", default: false } } });
+const measured = (positionals.length ? positionals.map(Number) : [1000, 4000, 16000, 64000]).map((nodes) => {
+  const m = measure(nodes);
+  process.stdout.write(`${JSON.stringify(m)}\n`);
+  return m;
+});
+if (values.publish) publish("scaling", { machine: machine(), sizes: measured }, [taken(machine()), "", ...table(["nodes", "calls", "seconds", "µs a node", "artifact KB"], measured.map((m) => [m.nodes, m.calls, m.seconds, m.microsecondsPerNode, (m.artifactBytes / 1024).toFixed(0)]))]);

@@ -91,6 +91,8 @@ describe.each(ids)("%s", (id) => {
     // Require checks at run time what the reader assumed of an If; it is no operator of the model.
     expect(result.report.hostOperators.filter((h) => h.op !== "Require")).toEqual([]);
     expect(result.report.nodes.compiled).toBeLessThanOrEqual(fixedStepLimits[id] ?? stepLimits[id] ?? Infinity);
+    const { peak } = readArtifact(result.artifact).manifest.memory;
+    expect(peak?.bytes).toBeLessThanOrEqual(1.1 * (peak?.lowerBound ?? 0));
   });
 
   test("unfused", async () => {

@@ -1,7 +1,8 @@
 /**
  * Offsets for blocks of memory from their sizes and lifetimes. Guarantees that blocks whose lifetimes overlap do not
  * overlap in memory, that offsets are multiples of `alignment`, and that the same input gives the same offsets.
- * Greedy with best fit, in the best of a few orders (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
+ * Greedy with best fit, in the best of a few orders (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020); where
+ * none reaches the lower bound, again with the block first that stood highest.
  * Shared by the compiler and the runtime.
  */
 
@@ -28,6 +29,11 @@ const orders: readonly ((a: PlacedBlock, b: PlacedBlock) => number)[] = [
   (a, b) => a.first - b.first || b.bytes - a.bytes,
 ];
 
+/** How often a placement is tried again with the block placed first that stood highest. */
+const retries = 16;
+/** Up to how many blocks; with more, a placement takes longer than what it may save is worth. */
+const mostRetried = 512;
+
 /**
  * Places blocks. A block whose entry in `placedBefore` is a number stays there, so that a plan can be completed when more
  * sizes become known.
@@ -35,15 +41,31 @@ const orders: readonly ((a: PlacedBlock, b: PlacedBlock) => number)[] = [
 export function place(blocks: readonly PlacedBlock[], placedBefore: readonly (number | undefined)[] = []): Placed {
   const least = lowerBound(blocks);
   let best: Placed | undefined;
-  for (const order of orders) {
-    const placed = placeInOrder(blocks, placedBefore, order);
+  const attempt = (sequence: readonly number[]): Placed => {
+    const placed = placeInSequence(blocks, placedBefore, sequence);
     if (!best || placed.total < best.total) best = placed;
-    if (best.total <= least) break;
+    return placed;
+  };
+  const open = blocks.flatMap((_, i) => (placedBefore[i] === undefined ? [i] : []));
+  const sequences = orders.map((order) => [...open].sort((a, b) => order(blocks[a] ?? none, blocks[b] ?? none) || a - b));
+  for (const sequence of sequences) {
+    attempt(sequence);
+    if (best && best.total <= least) return best;
+  }
+  for (const given of open.length > mostRetried ? [] : sequences) {
+    let sequence = given;
+    for (let i = 0; i < retries && best && best.total > least; i++) {
+      const placed = attempt(sequence), highest = sequence.findIndex((b) => (placed.offsets[b] ?? 0) + align(blocks[b]?.bytes ?? 0) === placed.total);
+      if (highest <= 0) break;
+      sequence = [sequence[highest] ?? 0, ...sequence.slice(0, highest), ...sequence.slice(highest + 1)];
+    }
   }
   return best ?? { offsets: [], total: 0 };
 }
 
-function placeInOrder(blocks: readonly PlacedBlock[], placedBefore: readonly (number | undefined)[], order: (a: PlacedBlock, b: PlacedBlock) => number): Placed {
+const none: PlacedBlock = { bytes: 0, first: 0, last: 0 };
+
+function placeInSequence(blocks: readonly PlacedBlock[], placedBefore: readonly (number | undefined)[], sequence: readonly number[]): Placed {
   const offsets = blocks.map((_, i) => placedBefore[i] ?? 0);
   const taken: Taken[] = [];
   let total = 0;
@@ -53,12 +75,9 @@ function placeInOrder(blocks: readonly PlacedBlock[], placedBefore: readonly (nu
     taken.push({ from, to, first, last });
     total = Math.max(total, to);
   };
-  const open: number[] = [];
-  blocks.forEach((b, i) => { if (placedBefore[i] === undefined) open.push(i); else take(i, b); });
-  const block = (i: number): PlacedBlock => blocks[i] ?? { bytes: 0, first: 0, last: 0 };
-  open.sort((a, b) => order(block(a), block(b)) || a - b);
-  for (const i of open) {
-    const next = block(i);
+  blocks.forEach((b, i) => { if (placedBefore[i] !== undefined) take(i, b); });
+  for (const i of sequence) {
+    const next = blocks[i] ?? none;
     offsets[i] = bestFit(align(next.bytes), taken.filter((t) => t.first <= next.last && next.first <= t.last));
     take(i, next);
   }
