@@ -54,8 +54,9 @@ export function place(blocks: readonly PlacedBlock[], placedBefore: readonly (nu
   }
   for (const given of open.length > mostRetried ? [] : sequences) {
     let sequence = given;
-    for (let i = 0; i < retries && best && best.total > least; i++) {
+    for (let i = 0; i < retries; i++) {
       const placed = attempt(sequence), highest = sequence.findIndex((b) => (placed.offsets[b] ?? 0) + align(blocks[b]?.bytes ?? 0) === placed.total);
+      if (placed.total <= least) return placed;
       if (highest <= 0) break;
       sequence = [sequence[highest] ?? 0, ...sequence.slice(0, highest), ...sequence.slice(highest + 1)];
     }
