@@ -23,7 +23,6 @@ import { fuse, type Fused } from "./fuse.ts";
 import { graphRuleOf } from "./graph-rules.ts";
 import { KeptDtypes } from "./kept-dtypes.ts";
 import { withCosts } from "./missed.ts";
-import { servesOthers } from "./portable-rules.ts";
 import { normalOptions, type CompileOptions } from "./options.ts";
 import { castOutputs, selectOutputs } from "./outputs.ts";
 import { packageProgram, type Packaged } from "./package.ts";
@@ -101,18 +100,18 @@ export const copiedNodes = ({ info, nodesRead }: Prepared): number => (info.vari
 /** What `fuseModel` gives. */
 export interface FusedModel extends Fused<Prepared> { readonly warnings: Report["warnings"]; readonly switches: Report["switches"]; readonly rules: readonly Rule[] }
 
-/** The rules of a compilation: those given first, so that they see the graph before the built-in ones change it. `own`: for our kernels. */
-function rulesOf({ rules = [] }: CompileOptions, graphRules: readonly GraphRule[], own: boolean): readonly Rule[] {
-  return [...graphRules.flatMap((r) => graphRuleOf(r) ?? []), ...checkRules(rules), ...(own ? builtInRules : builtInRules.filter(servesOthers))];
+/** The rules of a compilation: those given first, so that they see the graph before the built-in ones change it. */
+function rulesOf({ rules = [] }: CompileOptions, graphRules: readonly GraphRule[], builtIn: readonly Rule[]): readonly Rule[] {
+  return [...graphRules.flatMap((r) => graphRuleOf(r) ?? []), ...checkRules(rules), ...builtIn];
 }
 
-/** Reads, simplifies and fuses. `symbolic` and `keepComposites` as for `simplify`. */
-export function fuseModel(source: ModelSource, options: CompileOptions, symbolic: boolean, keepComposites = false): FusedModel {
+/** Reads, simplifies and fuses, by those of the built-in rules that serve. `symbolic` and `keepComposites` as for `simplify`. */
+export function fuseModel(source: ModelSource, options: CompileOptions, symbolic: boolean, keepComposites = false, serves: (rule: Rule) => boolean = () => true): FusedModel {
   const fusion = options.enableFusion ?? true;
   const custom = options.customRules === undefined ? [] : readCustomRules(options.customRules);
   const chainRules = custom.filter((r): r is ChainRule => r.kind === "chain");
   const graphRules = custom.filter((r): r is GraphRule => r.kind === "graph");
-  const rules = rulesOf(options, graphRules, symbolic);
+  const rules = rulesOf(options, graphRules, builtInRules.filter(serves));
   const switches = new Switches(options.fusionSwitches ?? {});
   const foreign = switches.check([...rules, ...builtInRules], operators, custom.flatMap((r) => [r.name, ...(r.kind === "chain" ? [r.outputOp] : r.becomes.kind === "kernel" ? [r.becomes.outputOp] : [])]));
   let nodeTypes: ReadonlyMap<string, string> = new Map();

@@ -12,6 +12,7 @@ import type { ModelInfo } from "../onnx/model-info.ts";
 import { countOperators, totalOf, type OperatorCounts } from "../onnx/operator-counts.ts";
 import type { ModelSource } from "../onnx/read.ts";
 import { writeModel, writeModelWithExternalData } from "../onnx/write.ts";
+import { mergeCommonSubexpressions } from "../passes/common-subexpressions.ts";
 import type { Provider } from "../portable/kernels.ts";
 import { onnxruntimeRules } from "../portable/onnxruntime.ts";
 import { applyRules } from "../rewrite/driver.ts";
@@ -20,6 +21,7 @@ import { copiedNodes, fatesIn, fuseModel, workBefore, type FusedModel } from "./
 import { countWork } from "./counts.ts";
 import { withCosts } from "./missed.ts";
 import type { CompileOptions } from "./options.ts";
+import { servesOthers } from "./portable-rules.ts";
 import type { Report } from "./report.ts";
 import { regionTraffic } from "./traffic.ts";
 
@@ -58,7 +60,7 @@ export function optimiseModel(source: ModelSource, options: OptimiseOptions = {}
 }
 
 function functionForm(source: ModelSource, options: OptimiseOptions): Optimised {
-  const fused = fuseModel(source, options, false);
+  const fused = fuseModel(source, options, false, false, servesOthers("functions"));
   const { graph: model, regions, sites } = fused;
   const file = written(model, regions, options);
   return { ...file, ...accounts(source, file, fused, { compiled: countRegions(regions), regions, sites }) };
@@ -66,8 +68,8 @@ function functionForm(source: ModelSource, options: OptimiseOptions): Optimised 
 
 function plainForm(source: ModelSource, options: OptimiseOptions, level: "standard" | "ort"): Optimised {
   const attempts = [options, { ...options, enableFusion: false }].map((o): Optimised => {
-    const fused = fuseModel(source, o, false, true);
-    const own = level === "ort" && (options.enableFusion ?? true) ? applyRules(fused.graph.graph, onnxruntimeRules(options.emitFor ?? "cpu")).sites.filter((s) => s.outcome === "fired") : [];
+    const fused = fuseModel(source, o, false, true, servesOthers(level));
+    const own = level === "ort" && (options.enableFusion ?? true) ? inOnnxruntimesOperators(fused, options.emitFor ?? "cpu") : [];
     const file = written(fused.graph, [], options);
     return { ...file, ...accounts(source, file, fused, { compiled: nodesOf(file.model), regions: [], sites: [...fused.sites.filter((s) => s.kind === "rule"), ...own] }) };
   });
@@ -75,6 +77,13 @@ function plainForm(source: ModelSource, options: OptimiseOptions, level: "standa
   const { original, compiled } = best.report.nodes;
   if (compiled > original) fail("OF5202", `the model's opset says its ${original} nodes in ${compiled} simple ones, so there is nothing to gain`, { hint: "leave the model as it is" });
   return best;
+}
+
+/** Says a graph in onnxruntime's operators; the rewrites that did it. What several of them made alike is shared. */
+function inOnnxruntimesOperators({ graph: { graph, ledger } }: FusedModel, provider: Provider): Report["sites"] {
+  const { sites } = applyRules(graph, onnxruntimeRules(provider));
+  mergeCommonSubexpressions(graph, ledger);
+  return sites.filter((s) => s.outcome === "fired");
 }
 
 interface Made { readonly compiled: number; readonly regions: readonly Region[]; readonly sites: Report["sites"] }

@@ -5,12 +5,15 @@
  */
 import type { Rule } from "../rewrite/rule.ts";
 import {
-  combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights,
+  combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights, mergeSlices,
 } from "../rules/index.ts";
 
 const forOwnKernels: ReadonlySet<Rule> = new Set([
   combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights,
 ]);
 
-/** Whether a rule is worth its while in a model for other runtimes. */
-export const servesOthers = (rule: Rule): boolean => !forOwnKernels.has(rule);
+/**
+ * Whether a rule is worth its while in a model for other runtimes. Slices of slices are merged only where nodes are
+ * counted: onnxruntime makes something slower of what a picture's even and odd rows and columns become.
+ */
+export const servesOthers = (level: "standard" | "functions" | "ort") => (rule: Rule): boolean => !forOwnKernels.has(rule) && (level === "standard" || rule !== mergeSlices);

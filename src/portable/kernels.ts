@@ -1,7 +1,7 @@
 /** Operators of com.microsoft that onnxruntime (1.20 and newer) has kernels for, by execution provider and element type. */
 import type { DType } from "../core/dtype.ts";
 import type { OpDef } from "../graph/op.ts";
-import { BiasGelu, FastGelu, FusedConv, FusedGemm, FusedMatMul, MicrosoftGelu, MultiHeadAttention, QuickGelu, SimplifiedLayerNormalization, SkipLayerNormalization, SkipSimplifiedLayerNormalization } from "../ops/index.ts";
+import { BiasGelu, FastGelu, FusedConv, FusedGemm, FusedMatMul, MicrosoftAttention, MicrosoftGelu, MultiHeadAttention, QuickGelu, SimplifiedLayerNormalization, SkipLayerNormalization, SkipSimplifiedLayerNormalization } from "../ops/index.ts";
 import type { Value } from "../graph/graph.ts";
 import { refuse, type Verdict } from "../rewrite/rule.ts";
 
@@ -9,7 +9,7 @@ import { refuse, type Verdict } from "../rewrite/rule.ts";
 export type Provider = "cpu" | "webgpu";
 export const providers: readonly Provider[] = ["cpu", "webgpu"];
 
-const everywhere: readonly OpDef[] = [MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedConv, MultiHeadAttention, SimplifiedLayerNormalization, SkipLayerNormalization, SkipSimplifiedLayerNormalization];
+const everywhere: readonly OpDef[] = [MicrosoftGelu, BiasGelu, FastGelu, QuickGelu, FusedConv, MicrosoftAttention, MultiHeadAttention, SimplifiedLayerNormalization, SkipLayerNormalization, SkipSimplifiedLayerNormalization];
 const operatorsOf: Readonly<Record<Provider, readonly OpDef[]>> = { cpu: [...everywhere, FusedGemm, FusedMatMul], webgpu: everywhere };
 const typesOf: Readonly<Record<Provider, readonly DType[]>> = { cpu: ["float32"], webgpu: ["float32", "float16"] };
 

@@ -17,5 +17,5 @@ it("a rule that is wrong is seen", () => {
 });
 
 it("webgpu has no FusedGemm and no FusedMatMul", () => {
-  for (const rule of onnxruntimeRules("webgpu").filter((r) => ["fuse-gemm-activation", "fuse-matmul-transpose"].includes(r.name))) expect(proveRules([rule])[0]).toMatchObject({ outcome: "unproved" });
+  for (const rule of onnxruntimeRules("webgpu").filter((r) => ["fuse-gemm-activation", "fuse-matmul-transpose"].includes(r.name))) expect(proveRules([rule])[0]?.reason).toMatch(/no-kernel/);
 });

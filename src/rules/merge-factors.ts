@@ -10,6 +10,9 @@ import { defineRule, isRefusal, reassociates, refuse } from "../rewrite/rule.ts"
 import type { Refusal } from "../rewrite/site.ts";
 import { oneChannel, roundOnce } from "./folded-tensor.ts";
 
+/** A first factor below it may leave little of a value's bits, which a second one above 1 shows. */
+const smallFactor = 2 ** -10;
+
 /** The product, with the broadcast shape of both, which is no larger than the larger one. */
 function product(a: Tensor, b: Tensor): Tensor | Refusal {
   const dims = broadcastShapes(a.dims, b.dims);
@@ -23,6 +26,7 @@ function product(a: Tensor, b: Tensor): Tensor | Refusal {
   const x = reader(a), y = reader(b);
   for (let i = 0; i < values.length; i++) {
     const p = x(i), q = y(i), both = p * q;
+    if (Math.abs(p) < smallFactor && Math.abs(q) > 1) return refuse("precision-loss", `the factor ${p} takes small values where the factor ${q} cannot bring them back from`, "leave them apart");
     if (both === 0 && p !== 0 && q !== 0) return refuse("precision-loss", `the product of the factors ${p} and ${q} is too small`, "leave them apart");
     values[i] = both;
   }
@@ -53,7 +57,7 @@ export const mergeFactors = defineRule({
   refuses: {
     "larger-constant": scaled([2, 3], [1, 2, 3], [2, 1]),
     "not-finite": scaled([Infinity], [2]),
-    "precision-loss": scaled([1e30], [1e30]),
+    "precision-loss": scaled([1e-6], [1e6]),
     "dtype"() {
       const b = new GraphBuilder();
       return b.build(b.add(Mul, [b.add(Mul, [b.input("x", [2], "int32"), b.scalar(2, "int32")]), b.scalar(3, "int32")]));
