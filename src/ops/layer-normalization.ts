@@ -59,7 +59,7 @@ export const LayerNormalization = defineOp({
   type: "LayerNormalization",
   domain: "",
   since: 17,
-  inputs: { X: "required", Scale: "required", B: "optional" }, oneType: [["X", "Scale", "B"]],
+  inputs: { X: "required", Scale: "required", B: "optional" }, oneType: [["Scale", "B"]],
   attributes: { axis: int(-1), epsilon: float(1e-5), stash_type: int(1) },
   fusionKind: "reduction",
   infer({ X, Scale, B }, { axis, stash_type }, context) {
