@@ -19,7 +19,7 @@ export const contractions: CatalogueSection = {
     row("products of one input side by side: query, key and value; gate and up", "rule", "where its conditions hold", "merge-sibling-products"),
     row("convolutions of one input side by side", "rule", "where its conditions hold", "merge-sibling-convolutions"),
     row("groups of convolutions on the parts of a Split as one grouped convolution", "missing", "a call for each: the parts are views and their concatenation is a placement, so neither is copied"),
-    row("low-rank adapters added to the matrix", "missing", "adapters that are inputs must stay; constant ones are merged when exporting: an infinite input would give NaN in the one form and an infinity in the other"),
+    row("low-rank adapters added to the matrix", "rule", "where approximations are allowed: an infinite input may differ; adapters that are fed must stay", "merge-low-rank-adapter"),
     row("several constant factors and sums in a row as one", "partition", "one kernel does them in one loop; not as one constant: the order of roundings would change, and a product of factors may overflow"),
     row("constant weights transposed when compiling", "simplified", "constant folding"),
   ],

@@ -26,6 +26,7 @@ import { mergeClips } from "./merge-clips.ts";
 import { mergeFactors } from "./merge-factors.ts";
 import { mergeFollowingConvs } from "./merge-following-convs.ts";
 import { mergeFollowingProducts } from "./merge-following-products.ts";
+import { mergeLowRankAdapter } from "./merge-low-rank-adapter.ts";
 import { mergeParallelConvs } from "./merge-parallel-convs.ts";
 import { mergeRequantization } from "./merge-requantization.ts";
 import { mergeSiblingConvolutions } from "./merge-sibling-convolutions.ts";
@@ -57,7 +58,7 @@ import { recogniseSoftsign } from "./recognise-softsign.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeLowRankAdapter, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -86,6 +87,7 @@ export const rules: readonly Rule[] = [
   mergeFactors,
   mergeFollowingConvs,
   mergeFollowingProducts,
+  mergeLowRankAdapter,
   mergeParallelConvs,
   mergeRequantization,
   mergeSiblingConvolutions,
