@@ -31,7 +31,7 @@ export const mergeLowRankAdapter = defineRule({
     const a = toNumbers(down.constant), b = toNumbers(up.constant), sum = Float64Array.from(toNumbers(weight.constant));
     for (let i = 0; i < rows; i++) for (let k = 0; k < inner; k++) for (let j = 0; j < columns; j++)
       sum[i * columns + j] = (sum[i * columns + j] ?? 0) + (a[i * inner + k] ?? 0) * (b[k * columns + j] ?? 0);
-    const merged = roundOnce(`the matrix of '${node.name}'`, weight.constant.dtype, [rows, columns], sum, { count: columns, of: (i) => i % columns });
+    const merged = roundOnce(`the matrix of '${node.name}'`, weight.constant.dtype, [rows, columns], sum, { count: columns, run: 1, of: (n) => n % columns });
     if (isRefusal(merged)) return merged;
     const y = edit.insert(MatMul, [x, edit.constant(merged, `${weight.name}_adapted`)], {}, { name: node.name });
     return bias ? edit.insert(Add, [y, bias]) : y;
