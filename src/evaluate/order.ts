@@ -1,4 +1,5 @@
 /** Evaluation of operators that order or accumulate along an axis. */
+import { fail } from "../core/diagnostic.ts";
 import { isFloat } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, sizeOf, toBigInts, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
@@ -22,6 +23,7 @@ function descending(a: number | bigint, b: number | bigint): number {
 export const TopK: Evaluate = (inputs, attributes) => {
   const x = input(inputs, 0), k = integersOf(input(inputs, 1))[0] ?? 0;
   const axis = normalAxis(numberOf(attributes, "axis", -1), x.dims.length), largest = numberOf(attributes, "largest", 1) !== 0;
+  if (!(k >= 0 && k <= (x.dims[axis] ?? 1))) fail("OF7014", `TopK has a k of ${k} for an axis of ${x.dims[axis] ?? 1}`, { hint: "check the k that is fed" });
   const lines = linesOf(x.dims, axis), values = comparable(x), dims = x.dims.map((d, i) => (i === axis ? k : d));
   const out = linesOf(dims, axis), sources = new Int32Array(sizeOf(dims)), indices = new Float64Array(sizeOf(dims));
   for (let line = 0; line < lines.count; line++) {

@@ -20,6 +20,7 @@ export const BlackmanWindow: Evaluate = windowOf((a) => 0.42 - 0.5 * Math.cos(a)
 /** Triangles over the bins of a spectrum, equally wide on the mel scale; each peaks at 1. */
 export const MelWeightMatrix: Evaluate = (inputs, attributes) => {
   const [bands = 0, length = 0, rate = 1, low = 0, high = 0] = [0, 1, 2, 3, 4].map((i) => Number(toNumbers(input(inputs, i))[0] ?? 0));
+  if (bands < 0 || length < 0) fail("OF7014", `MelWeightMatrix has ${bands} bands for a length of ${length}`, { hint: "check the values that are fed" });
   const bins = Math.floor(length / 2) + 1;
   const mel = (hertz: number): number => 2595 * Math.log10(1 + hertz / 700);
   const step = (mel(high) - mel(low)) / (bands + 2);

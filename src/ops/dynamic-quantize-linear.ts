@@ -1,6 +1,6 @@
 /** Quantises a float tensor to uint8 by its own range, and gives scale and zero point. */
 import { defineOp, type Operand } from "../graph/op.ts";
-import { binary, cast, constant, div, eq, f32, i32, max, min, select, sub, unary, type Expr } from "../kernel/expr.ts";
+import { binary, cast, constant, div, eq, f32, i32, max, min, select, sub, unary, type Expr, computeScalar } from "../kernel/expr.ts";
 import { DynamicQuantizeLinear as evaluate } from "../evaluate/quantize.ts";
 import { axesFrom, overAxes } from "./axis-reduction.ts";
 import { quantized } from "./quantization.ts";
@@ -23,7 +23,10 @@ export const DynamicQuantizeLinear = defineOp({
   inputs: { x: "required" },
   attributes: {},
   fusionKind: "reduction",
-  infer: ({ x }) => [{ dtype: "uint8", shape: x.shape }, { dtype: "float32", shape: [] }, { dtype: "uint8", shape: [] }],
+  infer: ({ x }, _, context) => {
+    if (computeScalar(x.dtype) !== "f32") context.fail("OF3013", `input 'x' is ${x.dtype}, must be float32`, "insert a Cast");
+    return [{ dtype: "uint8", shape: x.shape }, { dtype: "float32", shape: [] }, { dtype: "uint8", shape: [] }];
+  },
   evaluate,
   lower: ({ x }) => [
     (...indices) => {

@@ -73,6 +73,7 @@ export const GatherND = defineOp({
   attributes: { batch_dims: optional("int") },
   fusionKind: "injective",
   infer: ({ data, indices }, { batch_dims = 0 }, context) => {
+    if (batch_dims < 0 || batch_dims >= Math.min(data.shape.length, indices.shape.length)) context.fail("OF3012", `batch_dims is ${batch_dims} for ranks ${data.shape.length} and ${indices.shape.length}`);
     const depth = indexDepth(indices, data, batch_dims, context);
     if (!shapeEqual(data.shape.slice(0, batch_dims), indices.shape.slice(0, batch_dims)) && data.shape.slice(0, batch_dims).some((d, i) => typeof d === "number" && typeof indices.shape[i] === "number" && d !== indices.shape[i]))
       context.fail("OF3011", `batch axes differ: ${formatShape(data.shape)} and ${formatShape(indices.shape)}`);

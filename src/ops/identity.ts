@@ -1,4 +1,5 @@
 /** Operators that pass their input on. */
+import { checkType } from "./element-wise.ts";
 import { isHeld } from "../core/container.ts";
 import { Dropout as evaluateDropout, Identity as evaluateIdentity } from "../evaluate/identity.ts";
 import { defineOp, optional, type TypeInfo } from "../graph/op.ts";
@@ -30,7 +31,10 @@ export const Dropout = defineOp({
   attributes: { seed: optional("int") },
   fusionKind: "elementwise",
   deterministic: false,
-  infer: ({ data, ratio, training_mode }) => [dropsNothing(ratio, training_mode) ? data : { dtype: data.dtype, shape: data.shape }, { dtype: "bool", shape: data.shape }],
+  infer: ({ data, ratio, training_mode }, _, context) => {
+    checkType(context, data, "data", "float");
+    return [dropsNothing(ratio, training_mode) ? data : { dtype: data.dtype, shape: data.shape }, { dtype: "bool", shape: data.shape }];
+  },
   lowerable: ({ ratio, training_mode }) => dropsNothing(ratio, training_mode),
   lower: ({ data }) => [(...indices) => data.at(...indices), () => constant(1, bool)],
   read: (node, opset) => {

@@ -1,7 +1,7 @@
 /** Matrix products of integers: MatMulInteger (int32 sums) and QLinearMatMul (requantised). */
 import { defineOp, type Operand, type TypeInfo } from "../graph/op.ts";
 import type { Dim } from "../core/dim.ts";
-import { sub, type Expr } from "../kernel/expr.ts";
+import { sub, type Expr, computeScalar } from "../kernel/expr.ts";
 import { MatMulInteger as evaluateInteger } from "../evaluate/matmul.ts";
 import { QLinearMatMul as evaluateQLinear } from "../evaluate/qlinear.ts";
 import { checkType } from "./element-wise.ts";
@@ -28,7 +28,10 @@ export const MatMulInteger = defineOp({
   inputs: { A: "required", B: "required", a_zero_point: "optional", b_zero_point: "optional" }, oneType: [["A", "a_zero_point"], ["B", "b_zero_point"]],
   attributes: {},
   fusionKind: "contraction",
-  infer: ({ A, B }, _, context) => [{ dtype: "int32", shape: inferMatrixProduct(A, B, context) }],
+  infer: ({ A, B }, _, context) => {
+    for (const [name, t] of Object.entries({ A, B })) if (computeScalar(t.dtype) !== "i32" || t.dtype === "bool") context.fail("OF3013", `input '${name}' is ${t.dtype}, must be an integer of 8 bits`);
+    return [{ dtype: "int32", shape: inferMatrixProduct(A, B, context) }];
+  },
   evaluate: evaluateInteger,
   lower({ A, B, a_zero_point, b_zero_point }) {
     const product = productOf(A, B, a_zero_point, b_zero_point);

@@ -20,14 +20,20 @@ import { ReduceMean } from "./reduce.ts";
 import { Slice } from "./slice.ts";
 import { Transpose } from "./transpose.ts";
 import { Sqrt, Tanh } from "./unary-math.ts";
-import { agreeBroadcast } from "./element-wise.ts";
+import { agreeBroadcast, checkType } from "./element-wise.ts";
 
 const common = { domain: "com.microsoft", since: 1, fusionKind: "opaque" } as const;
 
 /** x + bias through Gelu. */
 const gelu = (type: string, approximate: "none" | "tanh", of: NonNullable<OpDef["evaluate"]>): OpDef => defineOp({
-  ...common, type, inputs: { X: "required", bias: "optional" }, attributes: {}, evaluate: of,
-  infer: ({ X }) => [{ dtype: X.dtype, shape: X.shape }],
+  ...common, type, inputs: { X: "required", bias: "optional" }, oneType: [["X", "bias"]], attributes: {}, evaluate: of,
+  infer: ({ X, bias }, _, context) => {
+    checkType(context, X, "X", "float");
+    const joined = bias && broadcastShapes(X.shape, bias.shape);
+    if (bias && joined?.length !== X.shape.length) context.fail("OF3011", `a bias of ${formatShape(bias.shape)} cannot be added to ${formatShape(X.shape)}`);
+    if (bias) agreeBroadcast(context, [X.shape, bias.shape]);
+    return [{ dtype: X.dtype, shape: X.shape }];
+  },
   expand: ({ inputs, outputs }) => {
     const to = new Expansion(), [x, bias] = inputs;
     to.add(Gelu, [bias === undefined ? x : to.add(Add, [x, bias])], { approximate }, outputs[0]);
@@ -42,7 +48,10 @@ export const FastGelu: OpDef = gelu("FastGelu", "tanh", evaluate.FastGelu);
 /** x · sigmoid(alpha · x) */
 export const QuickGelu = defineOp({
   ...common, type: "QuickGelu", inputs: { X: "required" }, attributes: { alpha: float(1.702) }, evaluate: evaluate.QuickGelu,
-  infer: ({ X }) => [{ dtype: X.dtype, shape: X.shape }],
+  infer: ({ X }, _, context) => {
+    checkType(context, X, "X", "float");
+    return [{ dtype: X.dtype, shape: X.shape }];
+  },
   expand: ({ inputs, inputTypes, outputs }, { alpha }) => {
     const to = new Expansion(), [x] = inputs;
     to.add(Mul, [x, to.add(Sigmoid, [to.add(Mul, [x, scalarOf(inputTypes[0]?.dtype ?? "float32", alpha)])])], {}, outputs[0]);
@@ -61,10 +70,11 @@ const withAxes = (t: TypeInfo, axes: readonly number[]): TypeInfo => ({ dtype: t
 
 /** alpha · A' · B' */
 export const FusedMatMul = defineOp({
-  ...common, type: "FusedMatMul", inputs: { A: "required", B: "required" },
+  ...common, type: "FusedMatMul", inputs: { A: "required", B: "required" }, oneType: [["A", "B"]],
   attributes: { alpha: float(1), transA: int(0), transB: int(0), transBatchA: int(0), transBatchB: int(0) },
   evaluate: evaluate.FusedMatMul,
   infer({ A, B }, { transA, transB, transBatchA, transBatchB }, context) {
+    checkType(context, A, "A", "float");
     const read = (t: TypeInfo, swap: number, batch: number): TypeInfo => withAxes(t, matrixAxes(t.shape.length, swap, batch));
     return [{ dtype: A.dtype, shape: inferMatrixProduct(read(A, transA, transBatchA), read(B, transB, transBatchB), context) }];
   },
@@ -162,6 +172,7 @@ export const FusedConv = defineOp({
 
 interface Skip { readonly input: TypeInfo; readonly skip: TypeInfo }
 function inferSkip({ input, skip }: Skip, context: InferContext): readonly TypeInfo[] {
+  checkType(context, input, "input", "float");
   const joined = broadcastShapes(input.shape, skip.shape);
   if (!joined) context.fail("OF3011", `${formatShape(skip.shape)} cannot be added to ${formatShape(input.shape)}`);
   agreeBroadcast(context, [input.shape, skip.shape]);
@@ -178,7 +189,7 @@ function skipSum(to: Expansion, { inputs, outputs }: ExpandContext, bias: string
 
 export const SkipLayerNormalization = defineOp({
   ...common, type: "SkipLayerNormalization", attributes: { epsilon: float(1e-12) }, evaluate: evaluate.SkipLayerNormalization,
-  inputs: { input: "required", skip: "required", gamma: "required", beta: "optional", bias: "optional" },
+  inputs: { input: "required", skip: "required", gamma: "required", beta: "optional", bias: "optional" }, oneType: [["input", "skip", "gamma", "beta", "bias"]],
   infer: (inputs, _, context) => inferSkip(inputs, context),
   expand: (context, { epsilon }) => {
     const to = new Expansion(), [, , gamma, beta, bias] = context.inputs, sum = skipSum(to, context, bias);
@@ -190,7 +201,7 @@ export const SkipLayerNormalization = defineOp({
 /** Not centred: its mean, which nothing should read, is 0. */
 export const SkipSimplifiedLayerNormalization = defineOp({
   ...common, type: "SkipSimplifiedLayerNormalization", attributes: { epsilon: float(1e-5) }, evaluate: evaluate.SkipSimplifiedLayerNormalization,
-  inputs: { input: "required", skip: "required", gamma: "required", bias: "optional" },
+  inputs: { input: "required", skip: "required", gamma: "required", bias: "optional" }, oneType: [["input", "skip", "gamma", "bias"]],
   infer: (inputs, _, context) => inferSkip(inputs, context),
   expand: (context, { epsilon }) => {
     const to = new Expansion(), [, , gamma, bias] = context.inputs, [result, mean, inverse] = context.outputs;

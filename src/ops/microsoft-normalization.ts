@@ -91,8 +91,10 @@ export const QEmbedLayerNormalization = defineOp({
     mask: "optional", word_embedding_scale: "required", position_embedding_scale: "required", segment_embedding_scale: "optional", gamma_scale: "required", beta_scale: "required",
     word_embedding_zero_point: "required", position_embedding_zero_point: "required", segment_embedding_zero_point: "optional", gamma_zero_point: "required", beta_zero_point: "required",
   },
+  integers: ["input_ids", "segment_ids", "mask"],
   attributes: { epsilon: float(1e-12) },
-  infer({ input_ids, word_embedding_quant, segment_ids, segment_embedding }, _, context) {
+  infer({ input_ids, word_embedding_quant, segment_ids, segment_embedding, segment_embedding_scale, segment_embedding_zero_point }, _, context) {
+    if (segment_embedding && (!segment_embedding_scale || !segment_embedding_zero_point)) context.fail("OF3001", "segment_embedding needs its scale and zero point");
     if (input_ids.shape.length !== 2 || word_embedding_quant.shape.length !== 2) context.fail("OF3010", `needs tokens and embeddings of rank 2, got ${formatShape(input_ids.shape)} and ${formatShape(word_embedding_quant.shape)}`);
     if (segment_ids && !segment_embedding) context.fail("OF3001", "segments need segment_embedding");
     const [batch = 1, sequence = 1] = input_ids.shape;

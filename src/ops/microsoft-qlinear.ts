@@ -9,11 +9,11 @@ import { defineOp, float, int, named, required, type AttributeSpec, type Attribu
 import * as evaluate from "../evaluate/com-microsoft-qlinear.ts";
 import { LeakyRelu, Sigmoid } from "./activation.ts";
 import { Concat } from "./concat.ts";
-import { agreeBroadcast } from "./element-wise.ts";
+import { agreeBroadcast, checkType } from "./element-wise.ts";
 import { Expansion } from "./expansion.ts";
 import { GlobalAveragePool } from "./global-pool.ts";
 import { AveragePool } from "./pool.ts";
-import { checkQuantized } from "./quantization.ts";
+import { checkQuantized, isSingle } from "./quantization.ts";
 import { DequantizeLinear, QuantizeLinear } from "./quantize-linear.ts";
 import { Softmax } from "./softmax.ts";
 import { Transpose } from "./transpose.ts";
@@ -42,8 +42,9 @@ interface Unary {
 const unary = ({ type, evaluate: definition, of, attributes = {}, own = (a) => a }: Unary): OpDef => defineOp({
   ...common, type, attributes, evaluate: definition,
   inputs: { X: "required", X_scale: "required", X_zero_point: "optional", Y_scale: "required", Y_zero_point: "optional" },
+  oneType: [["X", "X_zero_point", "Y_zero_point"], ["X_scale", "Y_scale"]],
   infer({ X }, options, context) {
-    const rank = X.shape.length, given: Attributes = options, last = given["channels_last"] === 1;
+    const rank = X.shape.length, given: Attributes = options, last = Boolean(given["channels_last"]);
     const before = last ? [...X.shape.slice(0, 1), ...X.shape.slice(-1), ...X.shape.slice(1, -1)] : X.shape;
     const [y] = of.infer(named<TypeInfo>(of, [floating(X, before)]), own(given), context), shape = y?.shape ?? before;
     return [{ dtype: checkQuantized(X.dtype, context), shape: last && rank > 2 ? [...shape.slice(0, 1), ...shape.slice(2), ...shape.slice(1, 2)] : shape }];
@@ -51,7 +52,7 @@ const unary = ({ type, evaluate: definition, of, attributes = {}, own = (a) => a
   expand(context, options) {
     const to = new Expansion(), [x, scale, zero] = context.inputs, given: Attributes = options;
     const rank = context.inputTypes[0]?.shape.length ?? 0, inner = Array.from({ length: rank - 2 }, (_, d) => d + 1);
-    const value = to.add(DequantizeLinear, [x, scale, zero]), last = given["channels_last"] === 1;
+    const value = to.add(DequantizeLinear, [x, scale, zero]), last = Boolean(given["channels_last"]);
     const result = to.add(of, [last ? to.add(Transpose, [value], { perm: [0, rank - 1, ...inner] }) : value], own(given));
     finish(to, last ? to.add(Transpose, [result], { perm: [0, ...inner.map((d) => d + 1), 1] }) : result, context, [3, 4], 0);
     return to.nodes;
@@ -97,8 +98,12 @@ export const QLinearWhere = defineOp({
     condition: "required", X: "required", x_scale: "required", x_zero_point: "required", Y: "required", y_scale: "required", y_zero_point: "required",
     z_scale: "required", z_zero_point: "required",
   },
+  oneType: [["X", "x_zero_point", "Y", "y_zero_point", "z_zero_point"], ["x_scale", "y_scale", "z_scale"]],
   attributes: {},
-  infer({ condition, X, Y }, _, context) {
+  infer({ condition, X, Y, ...parameters }, _, context) {
+    for (const [name, t] of Object.entries(parameters)) if (!isSingle(t)) context.fail("OF3011", `${name} must have one element, got ${formatShape(t.shape)}`);
+    checkType(context, condition, "condition", "bool");
+    checkType(context, parameters.x_scale, "x_scale", "float");
     const shapes = [condition.shape, X.shape, Y.shape];
     const shape = broadcastShapes(...shapes) ?? context.fail("OF3011", `${shapes.map(formatShape).join(", ")} do not broadcast`);
     agreeBroadcast(context, shapes);

@@ -48,6 +48,7 @@ export const TopK = defineOp({
   fusionKind: "opaque",
   infer: ({ X, K }, { axis }, context) => {
     checkType(context, X, "X", "numeric");
+    if (K.shape.length > 1 || (K.shape.length === 1 && typeof K.shape[0] === "number" && K.shape[0] !== 1)) context.fail("OF3011", `K must have one element, got ${formatShape(K.shape)}`);
     const at = axisIn(context, axis, X.shape.length), count = elementsOf(K)?.[0] ?? context.fresh("k"), size = X.shape[at];
     if (typeof count === "number" && typeof size === "number" && (count < 0 || count > size)) context.fail("OF3012", `k is ${count}, the axis has ${size} elements`);
     const shape = X.shape.map((d, i) => (i === at ? count : d));

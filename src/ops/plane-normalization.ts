@@ -1,5 +1,5 @@
 /** Normalisation within an instance: InstanceNormalization, GroupNormalization, LpNormalization, LRN, MeanVarianceNormalization. */
-import { dimExactDiv, formatDim, type Dim } from "../core/dim.ts";
+import { dimExactDiv, formatDim, type Dim, formatShape } from "../core/dim.ts";
 import { defineOp, float, int, ints, required, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import { checkType } from "./element-wise.ts";
 import { add, and, binary, cast, constant, dimExpr, div, eq, ge, i32, lt, mul, reduce, select, sqrt, sub, unary, type Expr } from "../kernel/expr.ts";
@@ -123,8 +123,10 @@ export const LRN = defineOp({
   inputs: { X: "required" },
   attributes: { alpha: float(1e-4), beta: float(0.75), bias: float(1), size: required("int") },
   fusionKind: "reduction",
-  infer: ({ X }, _, context) => {
+  infer: ({ X }, { size }, context) => {
     checkType(context, X, "X", "float");
+    if (X.shape.length < 2) context.fail("OF3010", `needs rank 2 or more, got ${formatShape(X.shape)}`);
+    if (size < 1) context.fail("OF3012", `size is ${size}`, "it is at least 1");
     return same(X);
   },
   evaluate: evaluateLrn,

@@ -81,8 +81,11 @@ export const DequantizeLinear = defineOp({
   attributes,
   fusionKind: "broadcast", quantizes: true,
   infer({ x, x_scale }, options, context) {
+    if (!isFloat(x_scale.dtype)) context.fail("OF3013", `input 'x_scale' is ${x_scale.dtype}, must be float`);
     checkScale(x, x_scale, options, context);
-    return [{ dtype: givenDtype(options.output_dtype, context) ?? x_scale.dtype, shape: x.shape }];
+    const given = givenDtype(options.output_dtype, context);
+    if (given !== undefined && !isFloat(given)) context.fail("OF3013", `cannot dequantise to ${given}`);
+    return [{ dtype: given ?? x_scale.dtype, shape: x.shape }];
   },
   evaluate: evaluateDequantize,
   lower: ({ x, x_scale, x_zero_point }, options) => [(...indices) => {

@@ -1,5 +1,5 @@
 /** Random tensors: never folded, merged, copied or moved across; they run on the host. */
-import { dtypeFromOnnx, type DType } from "../core/dtype.ts";
+import { dtypeFromOnnx, type DType, isFloat } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { defineOp, float, int, optional, required, type AttributeSpec, type InferContext, type OpDef } from "../graph/op.ts";
 import * as evaluate from "../evaluate/random.ts";
@@ -24,7 +24,11 @@ const like = (type: string, own: typeof normal | typeof uniform, of: Evaluate): 
   type, domain: "", since: 1, inputs: { input: "required" },
   attributes: { ...own, dtype: optional("int") },
   fusionKind: "opaque", deterministic: false,
-  infer: ({ input }, { dtype }, context) => [{ dtype: typeOf(dtype, input.dtype, context), shape: input.shape }],
+  infer: ({ input }, { dtype }, context) => {
+    const type = typeOf(dtype, input.dtype, context);
+    if (!isFloat(type)) context.fail("OF3013", `random numbers are float, not ${type}`, "set the attribute dtype");
+    return [{ dtype: type, shape: input.shape }];
+  },
   evaluate: of,
 });
 

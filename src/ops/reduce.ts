@@ -1,5 +1,6 @@
 /** Reductions over axes. The newest form takes the axes as an input; older ones as an attribute. */
-import { dimMax, dimMin, dimProduct, dimAdd, type Dim } from "../core/dim.ts";
+import { checkType } from "./element-wise.ts";
+import { dimMax, dimMin, dimProduct, dimAdd, type Dim, formatShape } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers } from "../core/tensor.ts";
@@ -25,6 +26,8 @@ export function reducedAxes(rank: number, axes: TypeInfo | undefined, { noop_wit
 
 function inferReduction(X: TypeInfo, A: TypeInfo | undefined, options: Options, elements: Elements | undefined, context: InferContext): readonly TypeInfo[] {
   const rank = X.shape.length;
+  if (X.dtype === "string") checkType(context, X, "data", "numeric");
+  if (A && A.shape.length > 1) context.fail("OF3010", `axes needs rank 1, got ${formatShape(A.shape)}`);
   for (const axis of (A && numbersKnown(A)) ?? []) axisWithin(axis, rank, context);
   const axes = reducedAxes(rank, A, options);
   if (axes && new Set(axes).size !== axes.length) context.fail("OF3012", `axes [${axes.join(", ")}] repeat one`);

@@ -80,6 +80,7 @@ function axesOf(axes: TypeInfo, rank: number, context: Pick<InferContext, "fail"
 }
 /** How many axes a parameter names; reports OF3014 where that is not known. */
 function axisCount(axes: TypeInfo, context: InferContext): number {
+  if (axes.shape.length > 1) context.fail("OF3010", `axes needs rank 1, got ${formatShape(axes.shape)}`);
   const count = axes.shape.length === 0 ? 1 : axes.shape[0];
   if (typeof count === "number" && count > mostAxes) context.fail("OF3020", `${count} axes are named`, `tensors have at most ${mostAxes}`);
   return typeof count === "number" ? count : context.fail("OF3014", "the number of axes is not known", "fix the sizes with --input_shape");

@@ -115,6 +115,8 @@ export const Upsample = defineOp({
   fusionKind: "injective",
   evaluate: ([x, scales], attributes, context) => evaluate([x, undefined, scales], { ...attributes, coordinate_transformation_mode: "asymmetric", nearest_mode: "simple" }, context),
   infer: ({ X, scales }, _, context) => {
+    checkType(context, X, "X", "numeric");
+    checkType(context, scales, "scales", "float");
     const axes = axesOf({ X, roi: undefined, scales, sizes: undefined }, {});
     return [{ dtype: X.dtype, shape: axes ? axes.map((a) => a.result) : X.shape.map((_, i) => context.fresh(`d${i}`)) }];
   },

@@ -1,5 +1,5 @@
 /** Slice, with steps of either sign and bounds that may be symbolic. */
-import { dimAdd, dimCeilDiv, dimEqual, dimMax, dimMin, dimRange, dimSub, type Dim } from "../core/dim.ts";
+import { dimAdd, dimCeilDiv, dimEqual, dimMax, dimMin, dimRange, dimSub, type Dim, formatShape } from "../core/dim.ts";
 import { toNumbers } from "../core/tensor.ts";
 import { Slice as evaluate } from "../evaluate/movement.ts";
 import { defineOp, type InferContext, type TypeInfo } from "../graph/op.ts";
@@ -44,6 +44,7 @@ function cutsOf({ data, starts, ends, axes, steps }: Bounds): readonly Cut[] | u
 }
 
 function checkCuts({ data, starts, axes, steps }: Bounds, context: InferContext): void {
+  if (starts.shape.length !== 1) context.fail("OF3010", `starts needs rank 1, got ${formatShape(starts.shape)}`);
   const at = axes && elementsOf(axes);
   at?.forEach((a) => { if (typeof a === "number") axisIn(context, a, data.shape.length); });
   if (!axes && typeof starts.shape[0] === "number" && starts.shape[0] > data.shape.length) context.fail("OF3011", `slices ${starts.shape[0]} axes of ${data.shape.length}`);

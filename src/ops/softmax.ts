@@ -24,7 +24,7 @@ export function softmaxAxes({ axis, flatten }: Options, rank: number): readonly 
 function infer(X: TypeInfo, { axis, flatten }: Options, context: InferContext): readonly TypeInfo[] {
   const rank = X.shape.length;
   checkType(context, X, "input", "float");
-  if (!(flatten && axis === rank) && rank > 0) axisWithin(axis, rank, context);
+  if (!(flatten && axis === rank) && (rank > 0 || (axis !== 0 && axis !== -1))) axisWithin(axis, rank, context);
   return [{ dtype: X.dtype, shape: X.shape }];
 }
 
