@@ -37,6 +37,11 @@ const kept: Readonly<Record<string, GraphCase>> = {
     feeds: { w: fromNumbers("bool", [3, 7], Array.from({ length: 21 }, (_, i) => Number(i % 3 !== 2))), x: ramp(4, 2, 1, 7) },
     constants: { p: fromNumbers("int64", [8], [0, 0, 1, 0, 0, 0, 1, 0]), k: fromNumbers("float32", [2, 3, 1], [10, 20, 30, 40, 50, 60]) }, outputs: ["t", "y"], symbolic: false,
   },
+  "indices were checked against a size that nothing told any more, for what they pick is not read": {
+    nodes: [{ type: "Range", inputs: ["from", "to", "by"], outputs: ["r"] }, { type: "Gather", inputs: ["r", "i"], outputs: ["g"] }, { type: "Mod", inputs: ["g", "one"], outputs: ["y"] }],
+    feeds: { from: fromNumbers("int32", [], [1]), to: fromNumbers("int32", [], [20]), by: fromNumbers("int32", [], [3]), i: fromNumbers("int64", [1], [6]) },
+    constants: { one: fromNumbers("int32", [], [1]) }, outputs: ["y"], symbolic: false,
+  },
 };
 it.each(Object.entries(kept))("%s", async (_, c) => expect(await judgeGraph(c)).toEqual({ kind: "agrees", rounding: false }));
 

@@ -60,6 +60,7 @@ class Live {
     const always = step.kind === "check" || (step.kind === "host" && before.writes.length === 0);
     if (!always && !before.writes.some((b) => (step.kind === "call" ? this.#isRead(b) : this.#isNeeded(b)))) return undefined;
     this.#mark(before.reads);
+    if (step.kind === "check") this.#markSizes(step.sizes);
     if (step.kind === "call") this.#markSizes([...step.kernel.outputs.flatMap((b) => b.shape), ...dimsOfBody(step.kernel.body).values()]);
     return step;
   }
