@@ -23,7 +23,9 @@ import { parseInputShapes } from "./input-shapes.ts";
 import { errorLines, type Console } from "./main.ts";
 import { artifactJson } from "./artifact-json.ts";
 import { infoLines } from "./om-info.ts";
-import { verificationLines } from "./verification-lines.ts";
+import { inputKinds } from "../verify/inputs.ts";
+import { checkAgainst } from "../verify/simplify.ts";
+import { comparedLine, verificationLines } from "./verification-lines.ts";
 import { parseOutputTypes } from "./output-types.ts";
 import { savedGraphs } from "./save-graphs.ts";
 
@@ -86,7 +88,9 @@ async function work(values: Values, environment: Environment, console: Console):
   };
   if (values["emit"] === "onnx") {
     const path = withExtension(output, ".onnx");
-    const { model: bytes, report, typeOf, externalData } = optimise(source, { ...options, level: emitLevel(values["emit_level"]), emitFor: values["emit_for"] === "webgpu" ? "webgpu" : "cpu", externalLocation: options.externalWeights === "each" ? "weight" : `${basename(path)}.data` });
+    const emitted = optimise(source, { ...options, level: emitLevel(values["emit_level"]), emitFor: values["emit_for"] === "webgpu" ? "webgpu" : "cpu", externalLocation: options.externalWeights === "each" ? "weight" : `${basename(path)}.data` });
+    const { model: bytes, report, typeOf, externalData } = emitted;
+    if (values["verify"] === "true") console.out(`[GE] ${comparedLine(await checkAgainst(source, emitted, options, inputKinds.length))}`);
     logReport({ report, typeOf }, values["log"] ?? "null", console);
     write({ path, content: bytes }, report, filesBeside(path, externalData));
     return;

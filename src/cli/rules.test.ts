@@ -38,6 +38,10 @@ describe("--rules", () => {
     expect(report.sites).toContainEqual(expect.objectContaining({ name: "abs-of-neg", outcome: "fired", nodes: ["minus", "size"] }));
     expect(readFileSync(join(folder, "a.om")).includes('"rules":["abs-of-neg"]')).toBe(true);
   });
+  it("goes into emitted ONNX, which --verify compares with the model", async () => {
+    const { code, out } = await run("compile", model, "--rules", right, "--emit", "onnx", "--emit-level", "ort", "--verify", "--output", join(folder, "e.onnx"));
+    expect([code, out]).toEqual([0, expect.stringMatching(/\nCompared with the original on 6 inputs: equal within 1e-5\n/) as string]);
+  });
   it("works in atc too", async () => {
     const lines: string[] = [];
     const code = await atc([`--model=${model}`, `--output=${join(folder, "b")}`, "--framework=5", `--rules=${right}`, "--log=info", "--export_compile_stat=0"], {}, { out: (l) => lines.push(l), error: (l) => lines.push(l) });

@@ -1,5 +1,5 @@
 /** What verification found, for people: one line for each rule that stayed, with its sites, and each rewrite that was dropped. */
-import type { Verification } from "../api/index.ts";
+import type { Simplified, Verification } from "../api/index.ts";
 
 /** Sites that a line names. */
 const named = 4;
@@ -16,3 +16,6 @@ export function verificationLines({ runs, notRun, dropped, sites, tolerance, nar
     ...notRun.map((what) => `Not verified: ${what}`),
   ];
 }
+
+/** What comparing an emitted model with the original found. */
+export const comparedLine = ({ runs, tolerance }: Simplified["check"]): string => `Compared with the original on ${runs.length} inputs: equal within ${tolerance.toExponential(0)}`;

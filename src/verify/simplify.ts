@@ -33,6 +33,6 @@ export async function checkAgainst(source: ModelSource, result: Pick<Optimised, 
   const compiled = compileModel({ model: result.model, externalData: (file) => result.externalData[file] }, { enableFusion: false });
   const { runs, worst, where } = await trials.run(compiled, tolerance);
   if (runs.length === 0) fail("OF5204", "the result could not be checked: the model runs at none of the sizes tried", { hint: "give the sizes of its inputs, or check nothing" });
-  if (worst > tolerance) fail("OF5203", `the simplified model differs by ${worst.toExponential(2)} of the largest element of '${where}' on ${runs.at(-1)?.inputs ?? ""} inputs`, { hint: "please report the model; without fusion, only exact steps are taken" });
+  if (worst > tolerance) fail("OF5203", `the resulting model differs by ${worst.toExponential(2)} of the largest element of '${where}' on ${runs.at(-1)?.inputs ?? ""} inputs`, { hint: "please report the model; without fusion, only exact steps are taken" });
   return { runs, tolerance };
 }

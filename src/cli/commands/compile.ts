@@ -5,7 +5,9 @@ import { fail } from "../../core/diagnostic.ts";
 import { summaryLines } from "../../compiler/log-lines.ts";
 import { compileOptionsOf } from "../compile-options.ts";
 import { filesBeside, readModelFile, writeFiles } from "../files.ts";
-import { verificationLines } from "../verification-lines.ts";
+import { inputKinds } from "../../verify/inputs.ts";
+import { checkAgainst } from "../../verify/simplify.ts";
+import { comparedLine, verificationLines } from "../verification-lines.ts";
 import { formatBytes } from "../table.ts";
 import { jsonOption, modelOptions, type Command } from "./command.ts";
 
@@ -36,12 +38,17 @@ export const compileCommand: Command = {
     const options = { ...(await compileOptionsOf(line)), strip: line.has("strip"), ...(external === undefined ? {} : { externalWeights: external }) };
     console.progress?.(`compiling ${model}${line.has("verify") ? " and verifying it" : ""}`);
     let bytes: Uint8Array, report: Report, externalData: Readonly<Record<string, Uint8Array>>, verification: Verification | undefined;
-    if (emit === "onnx") ({ model: bytes, report, externalData } = optimise(source, { ...options, level, emitFor, externalLocation: external === "each" ? "weight" : `${basename(output)}.data` }));
+    let compared: string | undefined;
+    if (emit === "onnx") {
+      const emitted = optimise(source, { ...options, level, emitFor, externalLocation: external === "each" ? "weight" : `${basename(output)}.data` });
+      ({ model: bytes, report, externalData } = emitted);
+      if (line.has("verify")) compared = comparedLine(await checkAgainst(source, emitted, options, inputKinds.length));
+    }
     else ({ artifact: bytes, report, externalData, verification } = await compile(source, { ...options, verify: line.has("verify"), verifyBudget: line.count("verify-budget", 60) }));
     console.progress?.();
     writeFiles([{ path: output, content: bytes }, ...filesBeside(output, externalData)]);
     if (line.has("json")) console.out(JSON.stringify({ output, bytes: bytes.length, report, ...(verification ? { verification } : {}) }));
-    else for (const text of [...summaryLines(report).map((l) => l.replace(/^\[GE\] /, "")), ...report.warnings.map((w) => `warning: ${w.message}`), ...(verification ? verificationLines(verification) : []), `${output}: ${formatBytes(bytes.length)}`]) console.out(text);
+    else for (const text of [...summaryLines(report).map((l) => l.replace(/^\[GE\] /, "")), ...report.warnings.map((w) => `warning: ${w.message}`), ...(verification ? verificationLines(verification) : []), ...(compared === undefined ? [] : [compared]), `${output}: ${formatBytes(bytes.length)}`]) console.out(text);
     return 0;
   },
 };
