@@ -43,6 +43,23 @@ describe("atc", () => {
     expect(readArtifact(readFileSync("c.om")).manifest.inputs[0]?.dims).toEqual([3, 4]);
     expect(readArtifact(readFileSync("c.om")).report()).toBeUndefined();
   });
+  it("holds weights in fewer bits, by both commands, and says what that changes", async () => {
+    write("m.onnx", convBnRelu("conv1d").spec);
+    await runAtc("--model=m.onnx --output=all");
+    const weights = (file: string): number => readArtifact(readFileSync(file)).weights.length;
+    for (const [form, times] of [["f16", 1.9], ["int8", 3]] as const) {
+      const done = await runAtc(`--model=m.onnx --output=${form} --weights=${form} --log=info --verify=true --verify_budget=1`);
+      expect(done).toMatchObject({ code: 0, error: "" });
+      expect(done.out).toMatch(/Weights in fewer bits: 1 of 1, each element changed by at most \d/);
+      expect(done.out).toMatch(/Weights in fewer bits change results by \d/);
+      expect(weights("all.om") / weights(`${form}.om`)).toBeGreaterThan(times);
+      expect((await run(`compile m.onnx --weights ${form} --output again.om`)).code).toBe(0);
+      expect(readFileSync("again.om")).toEqual(readFileSync(`${form}.om`));
+    }
+    expect((await runAtc("--model=m.onnx --output=x --weights=int4")).error).toMatch(/OF1002/);
+    expect((await run("compile m.onnx --weights int4")).error).toMatch(/OF1002/);
+    expect((await run("compile m.onnx --weights f16 --emit onnx")).error).toMatch(/OF5004/);
+  });
   it("selects outputs", async () => {
     write("m.onnx", small);
     expect((await runAtc("--model=m.onnx --output=m --out_nodes=t")).code).toBe(0);
