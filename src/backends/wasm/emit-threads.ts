@@ -3,24 +3,18 @@
  * thread-protocol.ts). It imports the memory that threads share. `run_<index>` runs a segment as the first thread,
  * `work(thread)` takes part as another one. A segment that has no work for two is run by the first thread alone.
  */
-import { isSymbolic } from "../../core/dim.ts";
 import type { Buffer } from "../../kernel/expr.ts";
-import type { Kernel } from "../../kernel/kernel.ts";
-import type { Split } from "../../kernel/phases.ts";
 import type { Program } from "../../kernel/program.ts";
 import { control } from "../../memory/control.ts";
 import type { MemoryPlan } from "../../memory/plan.ts";
 import { threadScratch } from "../../memory/thread-scratch.ts";
 import { encodeFunction, encodeHead, concatenate, FunctionBuilder, type ModuleSpec, type ValueType, type WasmFunction } from "./assembler.ts";
 import type { CallArguments } from "./call-arguments.ts";
-import type { PhaseFunction } from "./emit-kernel.ts";
+import { plainSegment, type KernelCall } from "./plain-segment.ts";
 import { Hazards } from "./hazards.ts";
 import { instructionSet } from "./opcodes.ts";
 import type { OwnParts } from "./splice.ts";
 import { protocolFunctions, variable, variables, writeWork, Writer } from "./thread-protocol.ts";
-
-/** A call of a kernel: its phases, each with the number of its function. */
-export interface KernelCall { readonly kernel: Kernel; readonly phases: readonly { readonly call: PhaseFunction; readonly index: number }[] }
 
 export interface ThreadModule {
   readonly spec: ModuleSpec;
@@ -53,25 +47,6 @@ export function emitThreads(kernels: readonly WasmFunction[], segments: readonly
   })));
   const spec: ModuleSpec = { functions: [...kernels, ...functions], memoryPages, exports: [...exports, { name: "work", function: work }], globals: variables, sharedPages: mostPages };
   return { spec, own: { head: encodeHead(spec), tail: concatenate(functions.map(encodeFunction)), functions: spec.functions.length } };
-}
-
-/** Calls every phase in order, a split as one range. */
-export function plainSegment(f: FunctionBuilder, calls: readonly KernelCall[], args: CallArguments): void {
-  for (const { phases } of calls) for (const { call, index } of phases) {
-    for (const buffer of call.pointers) args.address(f, buffer);
-    for (const d of call.dims) args.size(f, d);
-    if (call.phase.split) {
-      f.constant("i32", 0);
-      wholeOf(f, call.phase.split, args);
-    }
-    f.call(index);
-  }
-}
-function wholeOf(f: FunctionBuilder, { outer, inner }: Split, args: CallArguments): void {
-  if (!isSymbolic(outer) && !isSymbolic(inner)) { f.constant("i32", outer * inner); return; }
-  args.size(f, outer);
-  args.size(f, inner);
-  f.op("i32.mul");
 }
 
 /** What the first thread does around a segment. */

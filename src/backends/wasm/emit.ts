@@ -12,7 +12,8 @@ import { encodeFunction, encodeModule, FunctionBuilder, type ModuleSpec, type Wa
 import { CallArguments } from "./call-arguments.ts";
 import type { EmitOptions } from "./emit-context.ts";
 import { emitKernel } from "./emit-kernel.ts";
-import { emitThreads, plainSegment, type KernelCall } from "./emit-threads.ts";
+import { emitThreads } from "./emit-threads.ts";
+import { plainSegment, type KernelCall } from "./plain-segment.ts";
 import { instructionSet } from "./opcodes.ts";
 import { printModule } from "./print.ts";
 import { packParts } from "./splice.ts";
