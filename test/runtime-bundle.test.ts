@@ -9,6 +9,7 @@ import { chromium } from "playwright-core";
 import { build } from "vite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compileModel } from "../src/compiler/compile.ts";
+import { browserThread } from "../src/runtime/thread-source.ts";
 import { chain } from "./support/article-models.ts";
 import { modelBytes, type ModelSpec } from "./support/model-spec.ts";
 
@@ -61,17 +62,43 @@ const script = `(async () => {
   return { y: Array.from(y.data.slice(0, 5)), where: Array.from(where.data, Number), refusal };
 })()`;
 
+/** A product large enough for two threads. */
+const product: ModelSpec = {
+  opset: 17, inputs: { x: { dtype: "float32", dims: [128, 256] } }, outputs: { y: { dtype: "float32", dims: [128, 256] } },
+  initializers: { w: { dtype: "float32", dims: [256, 256], data: Float32Array.from({ length: 256 * 256 }, (_, i) => Math.sin(i)) } },
+  nodes: [{ type: "MatMul", name: "product", inputs: ["x", "w"], outputs: ["y"] }],
+};
+
+/** One thread against two: how many there are, warnings, and whether every run gave the same bits. */
+const threadScript = (workerUrl: string | undefined): string => `(async () => {
+  const { load, Tensor } = await import("/runtime.js");
+  const x = new Tensor("float32", Float32Array.from({ length: 128 * 256 }, (_, i) => Math.cos(i)), [128, 256]);
+  const one = await load("/product.om"), two = await load("/product.om", { threads: 2, workerUrl: ${JSON.stringify(workerUrl)} });
+  const { y } = await one.run({ x });
+  let same = true;
+  for (let i = 0; i < 200; i++) {
+    const got = await two.run({ x });
+    same &&= got.y.data.every((v, k) => v === y.data[k]);
+    if (i % 20 === 0) await new Promise((done) => setTimeout(done, 20));
+  }
+  const { threads } = two, warnings = two.warnings.map((w) => w.code);
+  two.dispose();
+  return { isolated: crossOriginIsolated, threads, warnings, same };
+})()`;
+
 describe.skipIf(!browser)("Chromium", () => {
-  let server: Server;
+  let server: Server, isolated = false;
   const types: Readonly<Record<string, string>> = { ".js": "text/javascript", ".html": "text/html", ".om": "application/octet-stream" };
   beforeAll(async () => {
     writeFileSync(join(folder, "chain.om"), compileModel(modelBytes(chain("mul-add-relu"))).artifact);
     writeFileSync(join(folder, "host.om"), compileModel(modelBytes(withHost)).artifact);
+    writeFileSync(join(folder, "product.om"), compileModel(modelBytes(product)).artifact);
+    writeFileSync(join(folder, "worker.js"), browserThread);
     writeFileSync(join(folder, "index.html"), "<!doctype html><title>onnxfuse</title>");
     server = createServer((request, response) => {
       const path = join(folder, new URL(request.url ?? "/", "http://x").pathname.replace(/^\/$/, "/index.html"));
       if (!existsSync(path)) { response.writeHead(404).end(); return; }
-      response.writeHead(200, { "content-type": types[extname(path)] ?? "application/octet-stream" }).end(readFileSync(path));
+      response.writeHead(200, { "content-type": types[extname(path)] ?? "application/octet-stream", ...(isolated ? { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" } : {}) }).end(readFileSync(path));
     });
     await new Promise<void>((done) => { server.listen(0, "127.0.0.1", done); });
   });
@@ -86,5 +113,24 @@ describe.skipIf(!browser)("Chromium", () => {
     expect(results).toEqual({ y: [0, 0, 1, 3, 5], where: [1, 3], refusal: "OF7011" });
     expect(problems).toEqual([]);
     await page.context().browser()?.close();
+  });
+
+  test("computes with two threads in cross-origin isolated pages, with one elsewhere", { timeout: 120_000 }, async () => {
+    const chrome = await chromium.launch({ executablePath: browser ?? "", args: ["--no-sandbox"] });
+    try {
+      const evaluate = async (script: string): Promise<unknown> => {
+        const page = await chrome.newPage();
+        await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+        return page.evaluate(script);
+      };
+      isolated = true;
+      expect(await evaluate(threadScript(undefined))).toEqual({ isolated: true, threads: 2, warnings: [], same: true });
+      expect(await evaluate(threadScript("/worker.js"))).toEqual({ isolated: true, threads: 2, warnings: [], same: true });
+      isolated = false;
+      expect(await evaluate(threadScript(undefined))).toEqual({ isolated: false, threads: 1, warnings: ["OF7040"], same: true });
+    } finally {
+      isolated = false;
+      await chrome.close();
+    }
   });
 });

@@ -4,7 +4,7 @@
  * before.
  */
 import { checkManifest } from "./check-manifest.ts";
-import { parseManifest } from "./artifact.ts";
+import { parseSection } from "./artifact.ts";
 import type { ByteSource } from "./byte-source.ts";
 import { Checksum } from "./checksum.ts";
 import { damaged, expectChecksum, expectZeros, headerBytes, readHeader, readTable, type SectionPlace } from "./container.ts";
@@ -40,7 +40,7 @@ export class ArrivingArtifact {
     this.#held = held;
     this.weights = new SectionStream(reader, weights);
     const at = places.findIndex((p) => p.kind === "manifest");
-    this.manifest = checkManifest(parseManifest(held[at] ?? inconsistent("it has no manifest")), places.map((p) => p.kind), weights.length);
+    this.manifest = checkManifest(parseSection(held[at] ?? inconsistent("it has no manifest"), "manifest"), places.map((p) => p.kind), weights.length);
   }
 
   /** Reads up to the weights. Fails with OF6001 to OF6004. */

@@ -3,7 +3,7 @@ import { checkManifest } from "./check-manifest.ts";
 import { readContainer, writeContainer, type Section } from "./container.ts";
 import { inconsistent } from "./inconsistent.ts";
 import type { CodeJson, Manifest } from "./manifest.ts";
-import { restoreTerms, shareTerms } from "./shared-terms.ts";
+import { shareTerms } from "./shared-terms.ts";
 
 export interface ArtifactParts {
   /** All but `code`, which follows from the sections. */
@@ -51,7 +51,7 @@ export function readArtifact(bytes: Uint8Array): Artifact {
   const sections = readContainer(bytes);
   const find = (kind: Section["kind"]): Uint8Array | undefined => sections.find((s) => s.kind === kind)?.bytes;
   const weights = find("weights") ?? inconsistent("it has no weights section");
-  const manifest = checkManifest(parseManifest(find("manifest") ?? inconsistent("it has no manifest")), sections.map((s) => s.kind), weights.byteLength);
+  const manifest = checkManifest(parseSection(find("manifest") ?? inconsistent("it has no manifest"), "manifest"), sections.map((s) => s.kind), weights.byteLength);
   return {
     manifest,
     section: (index) => sections[index]?.bytes ?? inconsistent(`section ${index} is missing`),
@@ -65,9 +65,6 @@ export function readArtifact(bytes: Uint8Array): Artifact {
 export function stripReport(bytes: Uint8Array): Uint8Array {
   return writeContainer(readContainer(bytes).filter((s) => s.kind !== "report"));
 }
-
-/** What a manifest's section says, not yet checked. Fails with OF6004 where it is no JSON. */
-export const parseManifest = (section: Uint8Array): unknown => restoreTerms(parseSection(section, "manifest"));
 
 /** The JSON of a section. Fails with OF6004 where it is none. */
 export function parseSection(section: Uint8Array, what: string): unknown {

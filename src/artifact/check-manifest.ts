@@ -9,6 +9,7 @@ import { dtypes, type DType } from "../core/dtype.ts";
 import { packedBytes } from "../core/packed.ts";
 import type { SectionKind } from "./container.ts";
 import { inconsistent } from "./inconsistent.ts";
+import { restoreTerms, type Json } from "./shared-terms.ts";
 import type { AddressJson, AttributeValueJson, DataJson, Manifest, PortJson, StepJson, WeightJson } from "./manifest.ts";
 
 /** WebAssembly's memory, of which no address is outside and no size is larger. */
@@ -19,15 +20,15 @@ const mostLevels = 500;
 /** The manifest. Fails with OF6004 where it has not the form of one or contradicts itself. `kinds` are the sections', `weightBytes` the length of the one of weights. */
 export function checkManifest(json: unknown, kinds: readonly SectionKind[], weightBytes: number): Manifest {
   if (typeof json !== "object" || json === null) return inconsistent("its manifest is not an object");
-  const manifest = json as Manifest;
   try {
+    const manifest = restoreTerms(json as Record<string, Json>) as Manifest;
     new Check(manifest, kinds, manifest.external === undefined ? weightBytes : externalBytes(manifest)).all();
+    return manifest;
   } catch (e) {
     // What is read of null, or of a number as if it were a list.
     if (e instanceof TypeError) return inconsistent("its manifest has not the form of one");
     throw e;
   }
-  return manifest;
 }
 
 /** Length of a weights section in other files, whose names stay beside the artifact. */

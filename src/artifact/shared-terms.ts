@@ -4,7 +4,7 @@
  */
 import { inconsistent } from "./inconsistent.ts";
 
-type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 const operators: ReadonlySet<Json> = new Set(["+", "*", "/", "%", "min", "max", "broadcast"]);
 /** Parts of a manifest that hold sizes. */
@@ -43,21 +43,18 @@ export function shareTerms(manifest: object): object {
   return terms.length > 0 ? { ...out, terms } : out;
 }
 
-/** What `shareTerms` was given; changes `json`. Fails with OF6004 where a term is missing. */
-export function restoreTerms(json: unknown): unknown {
-  if (typeof json !== "object" || json === null || !("terms" in json)) return json;
-  const { terms, ...manifest } = json as Record<string, Json>;
+/** What `shareTerms` was given; changes `json`. Fails with OF6004 where a term is missing, and with a TypeError where there is no list of them. */
+export function restoreTerms({ terms = [], ...manifest }: Record<string, Json>): object {
   const done: Json[] = [];
   const restore = (j: Json): Json => {
     if (typeof j !== "object" || j === null) return j;
-    if (Array.isArray(j) && j[0] === "#" && typeof j[1] === "number") return done[j[1]] ?? inconsistent(`it has no term ${j[1]}`);
-    const holder = j as Record<string, Json>;
+    const holder = j as Record<string, Json>, number = holder[1];
+    if (holder[0] === "#" && typeof number === "number") return done[number] ?? inconsistent("a term is missing");
     for (const key in holder) holder[key] = restore(holder[key] ?? null);
     return j;
   };
-  if (!Array.isArray(terms)) return inconsistent("its terms are no list");
   // A term is made of those before it.
   for (const t of terms as readonly Json[]) done.push(restore(t));
-  for (const p of parts) if (manifest[p] !== undefined) manifest[p] = restore(manifest[p]);
+  for (const p of parts) if (p in manifest) manifest[p] = restore(manifest[p] ?? null);
   return manifest;
 }

@@ -1,19 +1,22 @@
 /**
- * Runs a loop. Values whose sizes change from one iteration to the next, and the slices of stacked results, are kept
+ * Runs a loop. Loaded by programs that have one. Values whose sizes change from one iteration to the next, and the slices of stacked results, are kept
  * outside WebAssembly's memory meanwhile: when an iteration ends, the sizes that it bound are taken back, and with them
  * the places that depend on them.
  */
 import type { LoopJson } from "../artifact/manifest.ts";
 import { present } from "../core/assert.ts";
 import { fail } from "../core/diagnostic.ts";
-import { evaluateDimJson, type DimJson } from "../core/dim-json.ts";
+import type { DimJson } from "../core/dim-json.ts";
 import { byteSize, viewBytes, type DType } from "../core/dtype.ts";
 import { bytesOf, sizeOf, stringsOf, type Tensor } from "../core/tensor.ts";
-import { readScalar, receive, type Machine } from "./values.ts";
-import { checkTime, type Run } from "./watch.ts";
+import type { Machine, readScalar, receive } from "./values.ts";
+import type { checkTime, Run } from "./watch.ts";
+
+/** What loops do as other steps do it; it is not loaded twice. */
+export interface Ways { readonly readScalar: typeof readScalar; readonly receive: typeof receive; readonly checkTime: typeof checkTime }
 
 /** A loop whose iterations run `body`. */
-export function loop(step: LoopJson, body: Run, machine: Machine): Run {
+export function loop(step: LoopJson, body: Run, machine: Machine, { readScalar, receive, checkTime }: Ways): Run {
   const { buffers, arena } = machine;
   const { carry, stack, count, next, iteration } = step;
   const inputs = carry.map(([, input]) => input);
@@ -33,7 +36,7 @@ export function loop(step: LoopJson, body: Run, machine: Machine): Run {
       stack.forEach(([from], n) => stacked[n]?.add(buffers.read(from)));
       arena.rewind(around);
     }
-    const results = stack.map(([, to], n) => present(stacked[n], "slices").joined(buffers.of(to).dtype, buffers.of(to).dims, arena.symbols));
+    const results = stack.map(([, to], n) => present(stacked[n], "slices").joined(buffers.of(to).dtype, buffers.of(to).dims, (d) => arena.size(d)));
     receive([...carry.map(([, , , result]) => result), ...stack.map(([, to]) => to)], [...carried, ...results], machine, "a loop");
   };
 }
@@ -62,9 +65,9 @@ class Slices {
     this.#length += bytes.length;
   }
 
-  /** All slices along a new first axis. Where there are none, sizes that `symbols` do not tell are 0. */
-  joined(dtype: DType, declared: readonly DimJson[], symbols: ReadonlyMap<string, number>): Tensor {
-    const dims = [this.#count, ...(this.#dims ?? declared.slice(1).map((d) => evaluateDimJson(d, symbols) ?? 0))];
+  /** All slices along a new first axis. Where there are none, sizes that are not known are 0. */
+  joined(dtype: DType, declared: readonly DimJson[], size: (d: DimJson) => number): Tensor {
+    const dims = [this.#count, ...(this.#dims ?? declared.slice(1).map(size))];
     if (dtype === "string") return { dtype, dims, data: this.#strings };
     return { dtype, dims, data: viewBytes(dtype, this.#bytes.slice(0, sizeOf(dims) * byteSize(dtype))) };
   }

@@ -5,7 +5,6 @@ import { fail } from "../core/diagnostic.ts";
 import type { EvaluateAttribute, EvaluateAttributes, EvaluateData } from "../core/evaluate.ts";
 import { check, guarded } from "./checks.ts";
 import type { Constants } from "./constants.ts";
-import { loop } from "./loop.ts";
 import { readScalar, receive, type Machine } from "./values.ts";
 import { checkTime, type Run, type StepObserver } from "./watch.ts";
 
@@ -46,7 +45,7 @@ async function prepare(step: StepJson, machine: Machine): Promise<Run> {
       receive(step.move.map(([, to]) => to), values, machine, "a branch");
     };
   }
-  return loop(step, await list(step.loop), machine);
+  return (await import("./loop.ts")).loop(step, await list(step.loop), machine, { readScalar, receive, checkTime });
 }
 
 function timed(observer: StepObserver, label: string, kind: "segment" | "host", run: () => void): void {
