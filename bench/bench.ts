@@ -1,6 +1,7 @@
 /**
  * All models against onnxruntime-web and against our own unfused build: each model in a process of its own, three
- * separate runs of which the worst counts. Writes bench/results.json and prints the table for the README.
+ * separate runs of which the worst counts. Writes bench/results.json (with BENCH_THREADS=n,
+ * which both sides then use, bench/results-n-threads.json) and prints the table for the README.
  * Usage: npm run bench [-- MODEL_ID…]
  */
 import { spawnSync } from "node:child_process";
@@ -14,6 +15,7 @@ interface Run extends Interleaved { readonly id: string; readonly bytes: number;
 interface Row { readonly id: string; readonly runs: readonly Run[]; readonly web: Quartiles; readonly unfused: Quartiles }
 
 const arguments_ = process.argv.slice(2);
+const threads = Number(process.env["BENCH_THREADS"] ?? 1);
 const repeats = Number(process.env["BENCH_RUNS"] ?? 3);
 const ids = arguments_.length ? arguments_ : caseIds();
 const rows: Row[] = [];
@@ -46,6 +48,6 @@ if (rows.length) {
   console.log(`\ngeometric mean of ${rows.length} models: ${summary.unfused.toFixed(2)} over unfused, ${summary.web.toFixed(2)} over onnxruntime-web`);
   mkdirSync("bench", { recursive: true });
   const machine = { cpu: cpus()[0]?.model ?? "unknown", cores: cpus().length, node: process.version, date: new Date().toISOString().slice(0, 10) };
-  writeFileSync(join("bench", "results.json"), `${JSON.stringify({ machine, summary, models: rows.map(({ id, runs, web, unfused }) => ({ id, calls: runs[0]?.calls, frozenCalls: runs[0]?.frozenCalls, bytes: runs[0]?.bytes, times: runs.map((r) => r.times), worst: { web, unfused } })) }, null, 1)}\n`);
+  writeFileSync(join("bench", threads === 1 ? "results.json" : `results-${threads}-threads.json`), `${JSON.stringify({ machine, summary, models: rows.map(({ id, runs, web, unfused }) => ({ id, calls: runs[0]?.calls, frozenCalls: runs[0]?.frozenCalls, bytes: runs[0]?.bytes, times: runs.map((r) => r.times), worst: { web, unfused } })) }, null, 1)}\n`);
 }
 if (rows.length < ids.length) process.exitCode = 1;

@@ -1,6 +1,6 @@
 /**
  * Benchmarks one model in this process and prints JSON: our fused artifact (no input shapes given) against our unfused
- * one, our artifact with shapes pinned, and onnxruntime-web in WebAssembly, one thread each.
+ * one, our artifact with shapes pinned, and onnxruntime-web in WebAssembly, BENCH_THREADS threads each (1 unless said).
  * Usage: tsx bench/model.ts MODEL_ID [ROUNDS]; models are read from the folder named by ONNXFUSE_TEST_DATA.
  */
 import * as ort from "onnxruntime-web";
@@ -11,16 +11,18 @@ import { interleave, type Contestant } from "./interleave.ts";
 
 const [id = "", rounds = "31", only = "all"] = process.argv.slice(2);
 const { bytes: model, feeds } = loadCase(id);
+/** Of ours and of onnxruntime-web alike. */
+const threads = Number(process.env["BENCH_THREADS"] ?? 1);
 
 async function ours(name: string, options: Parameters<typeof compile>[1]): Promise<Contestant & { bytes: number; calls: number }> {
   const { artifact, report } = await compile(model, options);
-  const session = await load(artifact);
+  const session = await load(artifact, { threads });
   const inputs = Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, new Tensor(t.dtype, t.data, t.dims)]));
   return { name, bytes: artifact.byteLength, calls: report.nodes.compiled, run: () => session.run(inputs) };
 }
 
 async function peer(): Promise<Contestant> {
-  ort.env.wasm.numThreads = 1;
+  ort.env.wasm.numThreads = threads;
   ort.env.logLevel = "error";
   const session = await ort.InferenceSession.create(model, { executionProviders: ["wasm"], graphOptimizationLevel: "all" });
   const inputs = Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, new ort.Tensor(t.dtype as "float32", t.data as Float32Array, t.dims)]));
