@@ -45,7 +45,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   runtime: ["core", "artifact", "evaluate"],
   verify: ["compiler", "runtime", "reference", "core", "graph", "onnx", "ops", "passes", "rewrite", "rules", "artifact"],
   api: ["core", "graph", "ops", "compiler", "verify", "runtime", "onnx", "rewrite"],
-  profile: ["core", "compiler", "backends", "artifact", "runtime"],
+  profile: ["core", "compiler", "schedule", "onnx", "backends", "artifact", "runtime"],
   report: ["core", "graph", "rewrite", "compiler"],
   cli: ["core", "api", "runtime", "profile", "compiler", "report", "verify", "artifact", "onnx", "ops", "rewrite"],
 };

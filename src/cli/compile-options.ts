@@ -2,13 +2,15 @@
 import type { CompileOptions } from "../api/index.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { CommandLine } from "./commands/command.ts";
+import { readChoices } from "./choices-file.ts";
 import { parseDims } from "./dims.ts";
 import { ruleOptions } from "./fusion-rules.ts";
 import { fusionSwitchesOf } from "./fusion-switches.ts";
 import { parseInputShapes } from "./input-shapes.ts";
 
-export async function compileOptionsOf(line: CommandLine): Promise<CompileOptions> {
-  const weights = line.value("weights");
+/** `withChoices`: those of `--choices` too. */
+export async function compileOptionsOf(line: CommandLine, withChoices = true): Promise<CompileOptions> {
+  const choices = line.value("choices"), weights = line.value("weights");
   if (weights !== undefined && weights !== "f16" && weights !== "int8") fail("OF1002", `--weights ${weights} is not accepted`, { hint: "use f16 or int8" });
   const fuel = line.value("max-rewrites");
   return {
@@ -19,6 +21,7 @@ export async function compileOptionsOf(line: CommandLine): Promise<CompileOption
     allowApproximate: line.has("allow-approximate") || line.values("approximate"),
     ...(fuel === undefined ? {} : { fuel: line.count("max-rewrites", 0, 0) }),
     ...(line.values("keep-dtype").length ? { keepDtype: line.values("keep-dtype") } : {}),
+    ...(withChoices && choices !== undefined ? { choices: readChoices(choices) } : {}),
     ...(weights === undefined ? {} : { weights }),
     winograd: !line.has("no-winograd"),
     fusionSwitches: fusionSwitchesOf({

@@ -11,11 +11,12 @@ import { profileCommand } from "./commands/profile.ts";
 import { report } from "./commands/report.ts";
 import { ruleCommand } from "./commands/rule.ts";
 import { run } from "./commands/run.ts";
+import { tuneCommand } from "./commands/tune.ts";
 import { simplifyCommand } from "./commands/simplify.ts";
 import { parseCommandLine } from "./command-line.ts";
 import { errorLines, type Console } from "./main.ts";
 
-const commands: readonly Command[] = [compileCommand, run, bench, profileCommand, explain, report, inspect, compare, simplifyCommand, ruleCommand];
+const commands: readonly Command[] = [compileCommand, run, bench, profileCommand, tuneCommand, explain, report, inspect, compare, simplifyCommand, ruleCommand];
 
 /** Runs onnxfuse; the exit code. */
 export async function onnxfuse(argv: readonly string[], console: Console): Promise<number> {

@@ -49,6 +49,7 @@ export const modelOptions: readonly CommandOption[] = [
   { flags: "freeze-initializers", doc: "make initializers that are inputs too constant" },
   { flags: "no-winograd", doc: "compute 3x3 convolutions directly: slower, with a tenth of the rounding error" },
   { flags: "keep-dtype <node...>", doc: "nodes, or OpType::Type, whose 16-bit float results are rounded also inside fusions, and whose weights keep their type" },
+  { flags: "choices <file>", doc: "tiles, strips and algorithms by kernel, as onnxfuse tune has measured them" },
   { flags: "weights <form>", doc: "hold the weights of contractions in f16, or in int8 with a scale for every output channel" },
   { flags: "allow-approximate", doc: "allow rewrites that are right only for finite values, or approximate" },
   { flags: "approximate <rule...>", doc: "allow these of the rules that approximate" },

@@ -58,7 +58,7 @@ function answerOf(report: Report, line: CommandLine, timed: readonly TimedStep[]
 async function timedSteps(path: string, line: CommandLine): Promise<readonly TimedStep[]> {
   if (isArtifact(readBytes(path, "the file"))) fail("OF1002", "--time needs the model: the steps of an artifact cannot be timed apart", { hint: "give the model that it was compiled from" });
   const sizes = parseDims(line.values("dim"));
-  const { artifact, report } = await compile(readModelFile(path), { ...compileOptionsOf(line), separateSteps: true });
+  const { artifact, report } = await compile(readModelFile(path), { ...(await compileOptionsOf(line)), separateSteps: true });
   const session = await loadBeside(artifact, path);
   const steps = report.traffic.map((t) => ({ kind: t.region, nodes: t.nodes, bytes: valueOf(t.after.read, sizes) + valueOf(t.after.written, sizes) + valueOf(t.weights, sizes) }));
   const times = await profile(session, feedsFor(session, line), steps);
