@@ -214,7 +214,7 @@ function activationColumns(
   const access = how.kind.kind === "float" ? directAccess(b, right, new Set([s.n, s.k])) : undefined;
   if (access && dimEqual(bytesAlong(access, s.n), 4)) { gemm(into, { kind: "rows", pointer: b.let(into, "baseB", access.base), stepBytes: bytesAlong(access, s.k) }); return; }
   const count = rows.reduce<Dim>((n, a) => dimMul(n, a.extent), 1);
-  const packed = (body: Stmt[]): void => gemm(body, gatherPanels(b, body, s, right, how, positions, once && !isSymbolic(count)));
+  const packed = (body: Stmt[]): void => gemm(body, gatherPanels(b, body, s, right, how, positions, once && body === into));
   if (!access || !contiguousRows || !dimEqual(bytesAlong(access, s.k), 4)) { packed(into); return; }
   const dots = (body: Stmt[]): void => gemm(body, { kind: "dots", pointer: b.let(body, "baseB", access.base), columnBytes: bytesAlong(access, s.n) });
   if (!isSymbolic(count)) { (count < rowsToPack ? dots : packed)(into); return; }
