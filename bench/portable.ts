@@ -16,7 +16,7 @@ import { caseIds, loadCase } from "../test/support/cases.ts";
 import { geometricMean } from "./interleave.ts";
 
 const levels = ["standard", "functions", "ort"] as const;
-interface Row { readonly id: string; readonly nodes: Readonly<Record<string, number>>; readonly milliseconds: number; readonly ratios: Readonly<Record<string, number>> }
+interface Row { readonly id: string; readonly rounds: number; readonly nodes: Readonly<Record<string, number>>; readonly milliseconds: number; readonly ratios: Readonly<Record<string, number>> }
 
 const argv = process.argv.slice(2), at = argv.indexOf("--rounds");
 const rounds = at < 0 ? 40 : Number(argv.splice(at, 2)[1]);
@@ -50,7 +50,7 @@ async function measure(id: string): Promise<Row> {
   for (const session of sessions) await session.release();
   const [original = 1] = best;
   const counted = forms.map(({ name, model }, i): [string, number] => [name, totalOf(countOperators(decodeModel(model), i === 0))]);
-  return { id, nodes: Object.fromEntries(counted), milliseconds: original, ratios: Object.fromEntries(levels.map((level, i) => [level, (best[i + 1] ?? NaN) / original])) };
+  return { id, rounds, nodes: Object.fromEntries(counted), milliseconds: original, ratios: Object.fromEntries(levels.map((level, i) => [level, (best[i + 1] ?? NaN) / original])) };
 }
 
 const rows: Row[] = [];
@@ -62,7 +62,7 @@ for (const id of ids) {
 const mean = (level: string): number => geometricMean(rows.map((r) => r.ratios[level] ?? NaN));
 console.log("geometric mean".padEnd(22), levels.map((l) => `${l} ${mean(l).toFixed(3)}`).join("  "));
 if (argv.length === 0) {
-  writeFileSync("bench/portable.json", `${JSON.stringify({ rounds, models: rows, means: Object.fromEntries(levels.map((l) => [l, mean(l)])) }, undefined, 1)}\n`);
+  writeFileSync("bench/portable.json", `${JSON.stringify({ models: rows, means: Object.fromEntries(levels.map((l) => [l, mean(l)])) }, undefined, 1)}\n`);
   const page = readFileSync("docs/performance.md", "utf8"), begin = "<!-- portable -->", end = "<!-- /portable -->";
   const [before = "", rest = ""] = page.split(begin), [, after = ""] = rest.split(end);
   const cells = (values: readonly string[]): string => `| ${values.join(" | ")} |`;
