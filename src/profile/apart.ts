@@ -84,15 +84,15 @@ function cutCalls(module: Uint8Array, segments: readonly Call[]): Uint8Array {
   if (sections.some((s) => s.id === ids.imports)) inconsistent("its code imports something");
   const types = entries(body(ids.functions), (r) => r.leb()), bodies = entries(body(ids.code), (r) => r.take(r.leb()));
   const exported = entries(body(ids.exports), (r) => ({ name: r.name(), kind: r.byte(), index: r.leb() }));
-  const calls = new Map<number, readonly Uint8Array[]>(), taken = new Map<number, number>();
+  const calls = new Map<number, Body>(), taken = new Map<number, number>();
   const callOf = ({ segment, functions }: Call): { readonly type: number; readonly code: Uint8Array } => {
     const index = exported.find((e) => e.name === `run_${segment}`)?.index ?? inconsistent(`its code has no segment ${segment}`);
-    const list = calls.get(segment) ?? callsIn(bodies[index] ?? new Uint8Array());
-    calls.set(segment, list);
+    const whole = calls.get(segment) ?? callsIn(bodies[index] ?? new Uint8Array()), list = whole.calls;
+    calls.set(segment, whole);
     const n = taken.get(segment) ?? 0;
     taken.set(segment, n + functions);
     if (n + functions > list.length) inconsistent(`segment ${segment} has fewer calls than its manifest says`);
-    return { type: types[index] ?? 0, code: joined([[0], ...list.slice(n, n + functions), [0x0b]]) };
+    return { type: types[index] ?? 0, code: joined([whole.locals, ...list.slice(n, n + functions), [0x0b]]) };
   };
   const added = segments.map(callOf);
   const kept = exported.filter((e) => !/^run_\d+$/.test(e.name));
@@ -110,21 +110,31 @@ function entries<T>(body: Uint8Array, read: (r: Reader) => T): T[] {
   return Array.from({ length: reader.leb() }, () => read(reader));
 }
 
-/** What makes each call in a body that does nothing else than push numbers and call. */
-function callsIn(body: Uint8Array): Uint8Array[] {
-  const reader = new Reader(body), out: Uint8Array[] = [];
-  if (reader.leb() !== 0) inconsistent("a segment has locals");
-  for (let from = reader.at; ;) {
+/** A segment's body: its locals as they are declared, and what makes each call, one that is made in ranges with the loop around it. */
+interface Body { readonly locals: Uint8Array; readonly calls: readonly Uint8Array[] }
+
+/** Takes apart a body that does nothing else than push numbers, count ranges and call. */
+function callsIn(body: Uint8Array): Body {
+  const reader = new Reader(body), calls: Uint8Array[] = [];
+  for (let groups = reader.leb(); groups > 0; groups--) { reader.leb(); reader.byte(); }
+  const locals = body.subarray(0, reader.at);
+  let from = reader.at, inLoop = false;
+  const made = (): void => { calls.push(body.subarray(from, reader.at)); from = reader.at; };
+  for (;;) {
     const op = reader.byte();
     switch (op) {
-      case 0x0b: return out;
-      case 0x41: reader.leb(); break;
+      case 0x03: reader.byte(); inLoop = true; break;
+      case 0x0b:
+        if (!inLoop) return { locals, calls };
+        inLoop = false;
+        made();
+        break;
+      case 0x41: case 0x20: case 0x21: case 0x22: case 0x0d: reader.leb(); break;
       case 0x28: reader.leb(); reader.leb(); break;
-      case 0x6a: case 0x6c: break;
+      case 0x6a: case 0x6c: case 0x48: case 0x1b: break;
       case 0x10:
         reader.leb();
-        out.push(body.subarray(from, reader.at));
-        from = reader.at;
+        if (!inLoop) made();
         break;
       default: inconsistent(`a segment has the instruction 0x${op.toString(16)}`);
     }
