@@ -33,6 +33,16 @@ describe("an artifact taken apart", () => {
     expect(apart.steps.map((s) => s.kind)).toContain("host");
     expect(apart.steps.filter((s) => s.kind === "kernel").length).toBeGreaterThan(1);
   });
+  it("keeps calls that are made in ranges", async () => {
+    const size = 192, dims = [size, size], data = Float32Array.from({ length: size * size }, (_, i) => ((i * 37) % 11) - 5);
+    const { artifact } = await compile(modelBytes({
+      opset: 17, inputs: { x: { dtype: "float32", dims } }, outputs: { y: { dtype: "float32", dims } }, initializers: { w: { dtype: "float32", dims, data } },
+      nodes: [{ type: "MatMul", inputs: ["x", "w"], outputs: ["p"] }, { type: "Softmax", inputs: ["p"], outputs: ["y"] }],
+    }));
+    const apart = takeApart(readArtifact(artifact)), x = new Tensor("float32", data, dims);
+    expect(apart.steps.length).toBeGreaterThan(1);
+    expect(await (await load(apart.artifact)).run({ x })).toEqual(await (await load(artifact)).run({ x }));
+  });
   it("refuses code that makes fewer calls than the manifest says", async () => {
     const { artifact } = await compile(modelBytes(convBnRelu("conv1d").spec));
     const whole = readArtifact(artifact), { code: _, ...manifest } = whole.manifest;
