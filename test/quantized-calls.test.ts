@@ -86,6 +86,21 @@ describe.each(Object.entries(cases))("%s", (_, c) => {
   });
 });
 
+test("padding before a quantised convolution costs no call", async () => {
+  const random = randomFrom(9), bytes = (dims: readonly number[]): Tensor => fromNumbers("uint8", dims, Array.from({ length: sizeOf(dims) }, () => random.int(256))), parts = ["s0", "z0"];
+  const spec: ModelSpec = {
+    opset: 16, inputs: { x: { dtype: "uint8", dims: ["n", 3, 6, 5] } }, outputs: { y: undefined },
+    initializers: { s0: f32([], 0.03), z0: fromNumbers("uint8", [], [128]), s1: f32([], 0.011), w: bytes([4, 3, 3, 3]), pads: i64([8], 0, 0, 0, 0, 0, 0, 1, 1) },
+    nodes: [
+      { type: "DequantizeLinear", inputs: ["x", ...parts], outputs: ["f"] }, { type: "Pad", inputs: ["f", "pads"], outputs: ["p"] },
+      { type: "QuantizeLinear", inputs: ["p", ...parts], outputs: ["q"] }, { type: "DequantizeLinear", inputs: ["q", ...parts], outputs: ["d"] }, { type: "DequantizeLinear", inputs: ["w", "s1", "z0"], outputs: ["v"] },
+      { type: "Conv", inputs: ["d", "v"], outputs: ["c"], attributes: { strides: [2, 2] } }, { type: "QuantizeLinear", inputs: ["c", ...parts], outputs: ["y"] },
+    ],
+  };
+  expect(compileModel(modelBytes(spec), {}).report.nodes.compiled).toBe(1);
+  expect(await compareWays(spec, [1, 2].map((n) => ({ x: bytes([n, 3, 6, 5]) })), { onnxruntime: false })).toBeUndefined();
+});
+
 test("a difference of two steps shows", () => {
   expect(apart(fromNumbers("uint8", [2], [3, 4]), fromNumbers("uint8", [2], [3, 6]))).toBe(2);
 });

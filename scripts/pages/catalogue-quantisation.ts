@@ -21,6 +21,8 @@ export const quantisation: CatalogueSection = {
     row("integer products of one input side by side, with scales that are known only when they run", "rule", "scales, zero points and biases become one for each column", "merge-sibling-products"),
     row("MatMulInteger or ConvInteger, Cast, Mul, Add", "partition", "scales and bias in the epilogue"),
     row("conversion to integers and back dropped in between layers", "none", "it changes values: what the model rounds is rounded"),
+    row("padding by 0 between equal conversions, into the convolution behind", "rule", "the conversions go, and the convolution takes the padding", "drop-requantized-padding"),
+    row("dot products of bytes by relaxed SIMD", "missing", "exact only where one operand has 7 bits; weights of 8 bits would take two products, and engines without a dot product of bytes do three instructions for each"),
     row("conversion from integers and back, by the same scale", "rule", "where its conditions hold", "drop-requantization"),
     row("conversion from one scale to another as one factor", "rule", "where all 256 integers come out the same", "merge-requantization"),
     row("Relu and Clip before QuantizeLinear", "rule", "where the range of the integers ends at the same limits", "absorb-limit-into-quantize"),
