@@ -5,6 +5,7 @@ import { combineScales } from "./combine-scales.ts";
 import { decomposeBatchNorm } from "./decompose-batch-norm.ts";
 import { dequantizeAfterTranspose } from "./dequantize-after-transpose.ts";
 import { dropRequantization } from "./drop-requantization.ts";
+import { dropRequantizedPadding } from "./drop-requantized-padding.ts";
 import { foldAddIntoConvTranspose } from "./fold-add-into-conv-transpose.ts";
 import { foldAddIntoConv } from "./fold-add-into-conv.ts";
 import { foldAddIntoFollowingConv } from "./fold-add-into-following-conv.ts";
@@ -58,7 +59,7 @@ import { recogniseSoftsign } from "./recognise-softsign.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeLowRankAdapter, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeLowRankAdapter, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -66,6 +67,7 @@ export const rules: readonly Rule[] = [
   decomposeBatchNorm,
   dequantizeAfterTranspose,
   dropRequantization,
+  dropRequantizedPadding,
   foldAddIntoConvTranspose,
   foldAddIntoConv,
   foldAddIntoFollowingConv,
