@@ -113,7 +113,7 @@ test("without work for two there is one thread, and a warning", async () => {
   await expect(load(compileModel(modelBytes(small)).artifact, { threads: 0 })).rejects.toThrow("OF7022");
 });
 
-/** Segment 0: two chunks, of which every thread takes one; thread 1 traps in its own unless `x` is 0. */
+/** Segment 0: chunks enough to wake a thread, of which the first takes one and leaves the rest to the other, which traps unless the word at 128 is 0. */
 function trapping(): { readonly artifact: Artifact; readonly code: Uint8Array } {
   const set = instructionSet(), protocol = protocolFunctions(set, 0), all = [...protocol];
   const add = (name: string, params: readonly "i32"[], write: (w: Writer) => void): number => {
@@ -124,12 +124,16 @@ function trapping(): { readonly artifact: Artifact; readonly code: Uint8Array } 
   const segment = add("segment", ["i32"], (w) => {
     const { f } = w;
     f.constant("i32", 0); f.setGlobal(variable.limit);
-    for (const n of [2, 1, 1]) f.constant("i32", n);
-    f.get(0); w.call("begin"); w.call("take");
-    w.when(() => {
-      f.get(0); f.constant("i32", 0); f.memory("i32.load", 128); f.op("i32.and");
-      w.when(() => f.op("unreachable"));
-      w.call("finish");
+    for (const n of [32, 1, 1]) f.constant("i32", n);
+    f.get(0); w.call("begin");
+    w.forever(() => {
+      w.call("take");
+      w.when(() => {
+        f.get(0); f.constant("i32", 0); f.memory("i32.load", 128); f.op("i32.and");
+        w.when(() => f.op("unreachable"));
+        w.call("finish");
+        f.get(0); f.branch("br_if", 1);
+      });
     });
     f.get(0); w.call("barrier");
   });

@@ -7,13 +7,10 @@ import { inconsistent } from "../artifact/inconsistent.ts";
 import type { DataJson, Manifest, WeightJson } from "../artifact/manifest.ts";
 import { present } from "../core/assert.ts";
 import { isPacked } from "../core/packed.ts";
-import { byteSize, viewBytes } from "../core/dtype.ts";
-import { widenFloat16 } from "../core/float16.ts";
+import { viewBytes } from "../core/dtype.ts";
 import { numericData, sizeOf, type Tensor } from "../core/tensor.ts";
-import { packedForm, packInto } from "../memory/pack.ts";
 import { constantsOf, readData, repeat, type Constants } from "./constants.ts";
 import type { Heap } from "./heap.ts";
-import { scale } from "./scale.ts";
 
 /** Something to do with a part of the section. */
 interface Use {
@@ -37,6 +34,7 @@ export class Weights {
   readonly #overridden = new Set<string>();
   /** What waits for scales that lie further on in the section. */
   readonly #later: (() => void)[] = [];
+  #preparation: typeof import("./prepare-weight.ts") | undefined;
 
   constructor(manifest: Manifest, constants: Constants, heap: Heap) {
     this.#manifest = manifest;
@@ -46,6 +44,7 @@ export class Weights {
 
   /** Reads the section: fills memory and constants, and overridable initializers with their defaults. */
   async fill(stream: WeightStream): Promise<void> {
+    if (this.#manifest.weights.some((w) => w.pack || w.widen)) this.#preparation = await import("./prepare-weight.ts");
     for (const part of partsOf(this.#uses())) {
       if (part.at !== undefined) { await stream.fill(part.from, this.#memory(part.at, part.to - part.from)); continue; }
       const bytes = await stream.take(part.from, part.to - part.from);
@@ -91,8 +90,7 @@ export class Weights {
     }
     const source = readData(from, bytes), count = sizeOf(source.dims);
     const to = w.pack ? new Float32Array(count) : (viewBytes("float32", this.#memory(w.at, 4 * count)) as Float32Array);
-    if (scales) scale(source, this.#constants.read(scales), to);
-    else widenFloat16(numericData(source) as Uint16Array, to);
+    this.#prepare.widenWeight(source, scales && this.#constants.read(scales), to);
     if (w.pack) this.#store(w, { dtype: "float32", dims: source.dims, data: to });
   }
 
@@ -102,14 +100,12 @@ export class Weights {
   }
 
   #store(w: WeightJson, source: Tensor): void {
-    if (w.pack) {
-      const { dtype, length } = packedForm(source, w.pack);
-      packInto(viewBytes(dtype, this.#memory(w.at, length * byteSize(dtype))), source, w.pack);
-      return;
-    }
+    if (w.pack) return this.#prepare.packWeight(source, w.pack, (bytes) => this.#memory(w.at, bytes));
     const data = numericData(source);
     this.#memory(w.at, data.byteLength).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   }
+
+  get #prepare(): typeof import("./prepare-weight.ts") { return present(this.#preparation, "what prepares weights"); }
 
   #memory(at: number, length: number): Uint8Array {
     const { bytes } = this.#heap;
