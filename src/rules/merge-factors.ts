@@ -1,17 +1,21 @@
 /** A constant times a constant times a value is one constant times it. */
 import { isFloat } from "../core/dtype.ts";
 import { broadcastShapes, isStatic } from "../core/dim.ts";
-import { rowMajorStrides, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
+import { byteLength, rowMajorStrides, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Value } from "../graph/graph.ts";
 import { Mul, Neg } from "../ops/index.ts";
-import { commuted, constant, value } from "../rewrite/pattern.ts";
+import { commuted, constant, value, type ConstantValue } from "../rewrite/pattern.ts";
 import { defineRule, isRefusal, reassociates, refuse } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
 import { oneChannel, roundOnce } from "./folded-tensor.ts";
 
 /** A first factor below it may leave little of a value's bits, which a second one above 1 shows. */
 const smallFactor = 2 ** -10;
+
+/** A factor of more bytes is not stored once more where others read it as it is: in a kernel, a multiplication costs less. */
+const largestCopy = 4096;
+const isShared = (c: ConstantValue): boolean => byteLength(c.constant) > largestCopy && (c.uses.length > 1 || c.resultOf.length > 0);
 
 /** The product, with the broadcast shape of both, which is no larger than the larger one. */
 function product(a: Tensor, b: Tensor): Tensor | Refusal {
@@ -45,6 +49,10 @@ export const mergeFactors = defineRule({
   match: commuted(Mul, [commuted(Mul, [value("x"), constant("first")]), constant("second")]),
   where: [
     ({ x }) => isFloat(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "only floats are merged"),
+    ({ first, second }) => {
+      const shared = [first, second].find(isShared);
+      return shared === undefined || refuse("shared-weight", `'${shared.name}' has ${byteLength(shared.constant)} bytes, more than ${largestCopy}, and others read it too`, "none: the product would have to be stored beside it");
+    },
     ({ first, second }) => { const made = product(first.constant, second.constant); return isRefusal(made) ? made : true; },
   ],
   numerics: reassociates(),
@@ -61,6 +69,10 @@ export const mergeFactors = defineRule({
     "dtype"() {
       const b = new GraphBuilder();
       return b.build(b.add(Mul, [b.add(Mul, [b.input("x", [2], "int32"), b.scalar(2, "int32")]), b.scalar(3, "int32")]));
+    },
+    "shared-weight"() {
+      const b = new GraphBuilder(), large = b.numbers(Array.from({ length: 2048 }, (_, i) => i - 7), [2048]);
+      return b.build(b.add(Mul, [b.add(Mul, [b.input("x", [1, 2048]), b.scalar(0.1)]), large]), b.add(Mul, [b.input("y", [1, 2048]), large]));
     },
     "interior-value-used"() {
       const b = new GraphBuilder(), half = b.add(Mul, [b.input("x", [2]), b.scalar(0.3)]);
