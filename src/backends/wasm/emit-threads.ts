@@ -3,7 +3,9 @@
  * thread-protocol.ts). It imports the memory that threads share. `run_<index>` runs a segment as the first thread,
  * `work(thread)` takes part as another one. A segment that has no work for two is run by the first thread alone.
  */
+import { isSymbolic } from "../../core/dim.ts";
 import type { Buffer } from "../../kernel/expr.ts";
+import type { Split } from "../../kernel/phases.ts";
 import type { Program } from "../../kernel/program.ts";
 import { control } from "../../memory/control.ts";
 import type { MemoryPlan } from "../../memory/plan.ts";
@@ -35,10 +37,10 @@ export function emitThreads(kernels: readonly WasmFunction[], segments: readonly
     functions.push(f);
     return first + functions.length - 1;
   };
-  const shareable = segments.map((calls, i) => (calls.some((c) => c.phases.some((p) => p.call.phase.split)) ? add(`segment_${i}`, ["i32"], (w) => sharedSegment(w, calls, new Hazards(program, plan), args)) : undefined));
+  const shareable = segments.map((calls, i) => (mayBeWorthSharing(calls) ? add(`segment_${i}`, ["i32"], (w) => sharedSegment(w, calls, new Hazards(program, plan), args)) : undefined));
   const exports = segments.map((calls, i) => {
     const segment = shareable[i];
-    return { name: `run_${i}`, function: add(`run_${i}`, [], (w) => (segment === undefined ? plainSegment(w.f, calls, args) : openSegment(w, i, segment))) };
+    return { name: `run_${i}`, function: add(`run_${i}`, [], (w) => (segment === undefined ? plainSegment(w.f, calls, args) : firstThread(w, i, segment, calls, args))) };
   });
   const work = add("work", ["i32"], (w) => writeWork(w, (job) => shareable.forEach((segment, i) => {
     if (segment === undefined) return;
@@ -49,7 +51,44 @@ export function emitThreads(kernels: readonly WasmFunction[], segments: readonly
   return { spec, own: { head: encodeHead(spec), tail: concatenate(functions.map(encodeFunction)), functions: spec.functions.length } };
 }
 
-/** What the first thread does around a segment. */
+/** How many phases can be shared in the time of a smallest piece of work. */
+const phasesForPiece = 3;
+const phasesOf = (calls: readonly KernelCall[]): number => calls.reduce((n, c) => n + c.phases.length, 0);
+const splitsOf = (calls: readonly KernelCall[]): readonly Split[] => calls.flatMap((c) => c.phases.flatMap((p) => p.call.phase.split ?? []));
+/** Smallest pieces that a split's work makes; none where there is not work for two. */
+const piecesOf = (total: number, grain: number): number => (total >= 2 * grain ? Math.floor(total / grain) : 0);
+
+/**
+ * A segment is worth sharing where its pieces take longer than sharing its phases. False where its sizes are known and too
+ * small.
+ */
+export function mayBeWorthSharing(calls: readonly KernelCall[]): boolean {
+  const splits = splitsOf(calls);
+  if (splits.some((s) => isSymbolic(s.outer) || isSymbolic(s.inner))) return true;
+  return splits.length > 0 && splits.reduce((n, s) => n + piecesOf(Number(s.outer) * Number(s.inner), s.grain), 0) >= phasesOf(calls) / phasesForPiece;
+}
+
+/** What the first thread does: it shares the segment where the sizes of this run make that worthwhile. */
+function firstThread(w: Writer, job: number, segment: number, calls: readonly KernelCall[], args: CallArguments): void {
+  const { f } = w, open = splitsOf(calls).filter((s) => isSymbolic(s.outer) || isSymbolic(s.inner));
+  if (open.length === 0) return openSegment(w, job, segment);
+  const pieces = f.local("i32"), total = f.local("i32");
+  f.constant("i32", splitsOf(calls).reduce((n, s) => (open.includes(s) ? n : n + piecesOf(Number(s.outer) * Number(s.inner), s.grain)), 0));
+  f.setLocal(pieces);
+  for (const { outer, inner, grain } of open) {
+    args.size(f, outer); args.size(f, inner); f.op("i32.mul"); f.tee(total);
+    f.constant("i32", 2 * grain); f.op("i32.ge_s");
+    w.when(() => { f.get(pieces); f.get(total); f.constant("i32", grain); f.op("i32.div_u"); f.op("i32.add"); f.setLocal(pieces); });
+  }
+  f.get(pieces); f.constant("i32", Math.ceil(phasesOf(calls) / phasesForPiece)); f.op("i32.ge_s");
+  f.begin("if");
+  openSegment(w, job, segment);
+  f.else();
+  plainSegment(f, calls, args);
+  f.end();
+}
+
+/** What the first thread does around a segment that all run. */
 function openSegment(w: Writer, job: number, segment: number): void {
   const { f } = w;
   for (const [word, value] of [[control.job, job], [control.taken, 0], [control.done, 0]] as const) w.store(word, value);

@@ -12,7 +12,7 @@ import { encodeFunction, encodeModule, FunctionBuilder, type ModuleSpec, type Wa
 import { CallArguments } from "./call-arguments.ts";
 import type { EmitOptions } from "./emit-context.ts";
 import { emitKernel } from "./emit-kernel.ts";
-import { emitThreads } from "./emit-threads.ts";
+import { emitThreads, mayBeWorthSharing } from "./emit-threads.ts";
 import { plainSegment, type KernelCall } from "./plain-segment.ts";
 import { instructionSet } from "./opcodes.ts";
 import { printModule } from "./print.ts";
@@ -55,7 +55,7 @@ export function emitModule(program: Program, plan: MemoryPlan, options: EmitOpti
   const code = encodeModule(spec);
   return {
     code,
-    threads: calls.flat().some((c) => c.phases.some((p) => p.call.phase.split)) ? threadParts(code, shared, runs, emitThreads(kernels, calls, program, plan, memoryPages, args).own) : new Uint8Array(),
+    threads: calls.some(mayBeWorthSharing) ? threadParts(code, shared, runs, emitThreads(kernels, calls, program, plan, memoryPages, args).own) : new Uint8Array(),
     segments: segments.length,
     kernels: shared.functions.map((k) => ({ name: k.function.name, calls: k.calls, bytes: k.bytes })),
     text: () => printModule(spec),
