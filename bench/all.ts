@@ -8,6 +8,7 @@ import { spawnSync } from "node:child_process";
 
 const scripts: readonly (readonly string[])[] = [
   ["bench/bench.ts"],
+  ["bench/threads.ts", "--publish"],
   ["bench/against-node.ts", "--publish"],
   ["bench/first-inference.ts", "--publish"],
   ["bench/compile-time.ts", "--publish"],
