@@ -13,12 +13,15 @@ const [id = "", rounds = "31", only = "all"] = process.argv.slice(2);
 const { bytes: model, feeds } = loadCase(id);
 /** Of ours and of onnxruntime-web alike. */
 const threads = Number(process.env["BENCH_THREADS"] ?? 1);
+/** Of each of ours: one where every session would have a pool of its own. */
+const sessions = threads === 1 ? 2 : 1;
 
 async function ours(name: string, options: Parameters<typeof compile>[1]): Promise<Contestant & { bytes: number; calls: number }> {
   const { artifact, report } = await compile(model, options);
-  const session = await load(artifact, { threads });
   const inputs = Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, new Tensor(t.dtype, t.data, t.dims)]));
-  return { name, bytes: artifact.byteLength, calls: report.nodes.compiled, run: () => session.run(inputs) };
+  const [session, ...others] = await Promise.all(Array.from({ length: sessions }, () => load(artifact, { threads })));
+  if (!session) throw new Error("no session");
+  return { name, bytes: artifact.byteLength, calls: report.nodes.compiled, run: () => session.run(inputs), others: others.map((s) => () => s.run(inputs)) };
 }
 
 async function peer(): Promise<Contestant> {
@@ -35,6 +38,6 @@ if (only !== "web") contestants.push(await ours("unfused", { enableFusion: false
 if (only === "all") contestants.push(await ours("pinned", { inputShapes: Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, t.dims])) }));
 if (only !== "unfused") contestants.push(await peer());
 const frozenCalls = (await compile(model, { freezeInitializers: true })).report.nodes.compiled;
-const result = await interleave(contestants, { rounds: Number(rounds), warmUp: only === "all" ? 1500 : 700 });
+const result = await interleave(contestants, { rounds: Number(rounds), warmUp: only === "all" ? 1500 : 700, settle: threads === 1 ? 0 : 50 });
 console.log(JSON.stringify({ id, bytes: fused.bytes, calls: fused.calls, frozenCalls, ...result }));
 process.exit(0);
