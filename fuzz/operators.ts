@@ -1,6 +1,6 @@
 /**
  * Differential fuzzing of single operators and small graphs against onnxruntime, its optimisation disabled.
- * Usage: npm run fuzz:operators [-- --count N] [--seed S] [--only OPERATOR|graph] [--case INDEX]
+ * Usage: npm run fuzz:operators [-- --count N] [--seed S] [--from INDEX] [--only OPERATOR|graph] [--case INDEX]
  * Every third case is a graph. Case i of a seed is always the same: `--case` shows one in full. Exit code 1 where
  * something differs that is not known.
  */
@@ -17,9 +17,9 @@ import { isKnown } from "./known-differences.ts";
 
 interface Judged { readonly name: string; readonly verdict: GraphVerdict; readonly text: string; readonly spec: ModelSpec; readonly feeds: unknown }
 
-const { values } = parseArgs({ options: { seed: { type: "string" }, count: { type: "string" }, only: { type: "string" }, case: { type: "string" } } });
+const { values } = parseArgs({ options: { seed: { type: "string" }, count: { type: "string" }, from: { type: "string" }, only: { type: "string" }, case: { type: "string" } } });
 const names = Object.keys(generators).filter((n) => values.only === undefined || n === values.only);
-const seed = Number(values.seed ?? Date.now() % 1e9), first = Number(values.case ?? 0), count = values.case === undefined ? Number(values.count ?? 20000) : 1;
+const seed = Number(values.seed ?? Date.now() % 1e9), first = Number(values.case ?? values.from ?? 0), count = values.case === undefined ? Number(values.count ?? 20000) : 1;
 if (!names.length && values.only !== "graph") throw new Error(`no generator for ${String(values.only)}`);
 
 async function operatorCase(name: string, draw: Draw): Promise<Judged | undefined> {
@@ -35,10 +35,12 @@ async function graphCase(draw: Draw): Promise<Judged | undefined> {
 }
 const brief = (_: string, value: AttributeSpec | bigint): unknown => (typeof value === "bigint" ? Number(value) : value);
 
-console.log(`seed ${seed}, ${count} cases, ${names.length} operators`);
+console.log(`seed ${seed}, ${count} cases${first ? ` from ${first}` : ""}, ${names.length} operators`);
 const totals: Record<string, number> = {}, found = new Map<string, { first: number; count: number }>(), unjudged = new Map<string, number>();
 let graphs = 0, rounding = 0;
+const summary = (): string => Object.entries(totals).map(([kind, n]) => `${n} ${kind}`).join(", ");
 for (let i = first; i < first + count; i++) {
+  if (i > first && (i - first) % 1000 === 0) console.log(`${i - first} tried: ${summary()}`);
   const draw = drawOfCase(seed, i);
   const isGraph = values.only === "graph" || (values.only === undefined && i % 3 === 2), judged = await (isGraph ? graphCase(draw) : operatorCase(names[i % names.length] ?? "", draw));
   if (!judged) continue;
@@ -53,11 +55,11 @@ for (let i = first; i < first + count; i++) {
   if (kind === "differs") {
     const key = `${name}: ${message.replace(/-?\d[\d.e+-]*/g, "#")}`, so = found.get(key);
     found.set(key, { first: so?.first ?? i, count: (so?.count ?? 0) + 1 });
-    if (!so) console.log(`case ${i}, ${text}: ${message}`);
+    console.log(so ? `case ${i}: ${message}` : `case ${i}, ${text}: ${message}`);
   }
   if (values.case !== undefined) { console.log(judged.verdict, text); console.dir(judged.spec, { depth: 8, maxArrayLength: 64 }); console.dir(judged.feeds, { depth: 8, maxArrayLength: 64 }); }
 }
-console.log(`${Object.entries(totals).map(([kind, n]) => `${n} ${kind}`).join(", ")}; ${graphs} graphs, ${rounding} of them equal but for rounding that their conditioning explains`);
+console.log(`${summary()}; ${graphs} graphs, ${rounding} of them equal but for rounding that their conditioning explains`);
 if (unjudged.size) console.log(`unjudged: ${[...unjudged].sort(([, a], [, b]) => b - a).slice(0, 40).map(([k, n]) => `${n}x ${k}`).join("; ")}`);
 for (const [key, { first, count }] of found) console.log(`${count}x ${key} (case ${first})`);
 if (found.size) process.exitCode = 1;
