@@ -42,6 +42,7 @@ describe("models", () => {
     ["a matrix for the values of OneHot", model([{ type: "OneHot", inputs: ["i", "d", "v"], outputs: ["y"] }], { inputs: { i: { dtype: "int64", dims: [3] } }, initializers: { d: int64([4]), v: weights(2, 2) } }), /^OF3011: OneHot: values must have 2 elements/],
     ["integers for attention", model([{ type: "Attention", inputs: ["x", "k", "x"], outputs: ["y"], attributes: { q_num_heads: 1, kv_num_heads: 1 } }], { opset: 23, inputs: { x: { dtype: "float32", dims: [1, 2, 4] }, k: { dtype: "uint64", dims: [1, 2, 4] } } }), /^OF3013: Attention: inputs Q, K, past_key have different types, float32 and uint64/],
     ["integer weights for ConvTranspose", model([{ type: "ConvTranspose", inputs: ["x", "w"], outputs: ["y"] }], { inputs: { x: { dtype: "float32", dims: [1, 2, 4] } }, initializers: { w: { dtype: "int64", dims: [2, 1, 3], data: new BigInt64Array(6) } } }), /^OF3013: ConvTranspose: inputs X, W, B have different types, float32 and int64/],
+    ["a stage of attention that there is not", model([{ type: "Attention", inputs: ["q", "q", "q"], outputs: ["", "", "", "y"], attributes: { qk_matmul_output_mode: 4 } }], { opset: 23, inputs: { q: { dtype: "float32", dims: [1, 2, 3, 4] } } }), /^OF3012: Attention: qk_matmul_output_mode must be 0 to 3, got 4/],
     ["floats for a shape", model([{ type: "Reshape", inputs: ["x", "s"], outputs: ["y"] }], { initializers: { s: float([2], [4, -1]) } }), /^OF3013: Reshape: input 'shape' is float32, must be int64 or int32/],
     ["a range from a float by integers", model([{ type: "Range", inputs: ["f", "i", "i"], outputs: ["y"] }], { initializers: { f: float([], [0]), i: { dtype: "int64", dims: [], data: BigInt64Array.of(3n) } } }), /^OF3013: Range: inputs start, limit, delta have different types/],
     ["a size that no memory has beside one that is open", model([{ type: "Unsqueeze", inputs: ["x"], outputs: ["u"], attributes: { axes: [1] } }, { type: "Expand", inputs: ["u", "s"], outputs: ["e"] }, { type: "Exp", inputs: ["e"], outputs: ["y"] }], { opset: 11, initializers: { s: int64([1, 2 ** 40, 1]) } }), /^OF5101.*WebAssembly has 4096 MiB/],
@@ -58,6 +59,16 @@ describe("models", () => {
     const bytes = modelBytes(model([{ type: "Relu", inputs: ["x"], outputs: ["y"], attributes: { alpha: 1 } }])), m = fromBinary(ModelProtoSchema, bytes);
     for (const n of m.graph?.node ?? []) for (const a of n.attribute) a.type = AttributeProto_AttributeType.GRAPH;
     expect((await refusal(() => compile(toBinary(ModelProtoSchema, m)))).message).toMatch(/^OF2050: attribute 'alpha' has no graph/);
+  });
+  it("whose attribute is given twice: the last one counts, and a warning says so", async () => {
+    const branch = (type: string, y: string): ModelSpec => ({ opset: 17, inputs: {}, outputs: { [y]: undefined }, initializers: {}, nodes: [{ type, inputs: ["x"], outputs: [y] }] });
+    const bytes = modelBytes(model([{ type: "If", name: "if", inputs: ["c"], outputs: ["y"], attributes: { then_branch: branch("Neg", "n"), else_branch: branch("Relu", "r") } }], { inputs: { x, c: { dtype: "bool", dims: [] } } }));
+    const m = fromBinary(ModelProtoSchema, bytes), own = m.graph?.node[0]?.attribute ?? [], [first] = own;
+    if (first) own.unshift({ ...first, g: own.find((a) => a.name === "else_branch")?.g });
+    const { artifact, report } = await compile(toBinary(ModelProtoSchema, m));
+    expect(report.warnings).toEqual([expect.objectContaining({ code: "OF2053", place: { node: "if", field: "then_branch" } })]);
+    const session = await load(artifact), run = async (c: number) => (await session.run({ x: new Fed("float32", [1, -2, 3, -4], [1, 4]), c: new Fed("bool", Uint8Array.of(c), []) }))["y"]?.data;
+    expect([await run(1), await run(0)]).toEqual([Float32Array.of(-1, 2, -3, 4), Float32Array.of(1, 0, 3, 0)]);
   });
   it("whose names are longer than a page", async () => {
     const long = "n".repeat(200_000), { message, diagnostics } = await refusedModel(model([{ type: "Add", name: long, inputs: ["x", long], outputs: ["y"] }]));

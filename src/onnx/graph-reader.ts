@@ -17,7 +17,7 @@ import type { NodeAgreement } from "./model-info.ts";
 import { domainOf, isFlexAttention, isSequenceMap, readOpsets } from "./operators.ts";
 import { addConstant, displayName, newConstant, readInitializers, require, Scope, valueOf, type Body, type GivenAttribute, type ReadState } from "./reading.ts";
 import { nameNodes, orderNodes, subgraphProtos, type NamedNode } from "./order.ts";
-import { AttributeProto_AttributeType as Kind, type AttributeProto, type FunctionProto, type GraphProto } from "./schema/onnx_pb.ts";
+import { AttributeProto_AttributeType as Kind, type AttributeProto, type FunctionProto, type GraphProto, type NodeProto } from "./schema/onnx_pb.ts";
 import { readSequenceMap } from "./sequence-map.ts";
 import { readSubgraphs } from "./subgraph-reader.ts";
 
@@ -36,7 +36,7 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
     return;
   }
   const name = nodeName(node, proto.opType, body, state);
-  const attributes = proto.attribute.flatMap((a) => resolve(a, body));
+  const attributes = givenAttributes(proto, name, body, state);
   if (proto.opType === "Constant" && domainOf(proto.domain) === "")
     return addConstant(readConstant(attributes, state.files, { node: name }), present(proto.output[0], "a Constant's output"), body, state);
 
@@ -120,7 +120,7 @@ function readCall(node: NamedNode, callee: FunctionProto, body: Body, state: Rea
     else scope.set(formal, valueOf(actual, body, name));
   });
   const references = new Map(callee.attributeProto.map((a) => [a.name, { name: a.name, proto: a, body }]));
-  for (const a of proto.attribute) for (const given of resolve(a, body)) references.set(a.name, given);
+  for (const given of givenAttributes(proto, name, body, state)) references.set(given.name, given);
   const resultNames = new Map<string, string>();
   callee.output.forEach((formal, i) => {
     const actual = proto.output[i];
@@ -132,6 +132,16 @@ function readCall(node: NamedNode, callee: FunctionProto, body: Body, state: Rea
     const actual = proto.output[i];
     if (actual !== undefined && actual !== "") body.scope.set(actual, valueOf(formal, inner, name));
   });
+}
+
+/** What a node's attributes say. The last of those with one name counts, as for onnxruntime, and a warning says so. */
+function givenAttributes(proto: NodeProto, name: string, body: Body, state: ReadState): GivenAttribute[] {
+  const given = new Map<string, GivenAttribute>();
+  for (const a of proto.attribute.flatMap((each) => resolve(each, body))) {
+    if (given.has(a.name)) state.warnings.push({ code: "OF2053", message: `attribute '${a.name}' is given twice: the last one counts`, place: { node: name, field: a.name } });
+    given.set(a.name, a);
+  }
+  return [...given.values()];
 }
 
 /** An attribute with its reference to the call's attributes followed; none where the call does not give it. */

@@ -49,6 +49,8 @@ export const Attention = defineOp({
     const [batch, heads, queries] = headSizes(Q, options.q_num_heads, context, "q_num_heads");
     const [, keyHeads, newKeys, depth] = headSizes(K, options.kv_num_heads, context, "kv_num_heads"), [, , , width] = headSizes(V, options.kv_num_heads, context, "kv_num_heads");
     if (!past_key !== !past_value) context.fail("OF3001", "past_key and past_value come together");
+    const mode = options.qk_matmul_output_mode;
+    if (mode < 0 || mode > 3) context.fail("OF3012", `qk_matmul_output_mode must be 0 to 3, got ${mode}`);
     const keys = past_key ? dimAdd(past_key.shape[2] ?? 0, newKeys) : newKeys;
     const merged = Q.shape.length === 3;
     return [
