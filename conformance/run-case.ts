@@ -12,7 +12,7 @@ import { interpretData } from "../src/reference/interpret.ts";
 import { load, type RunValue } from "../src/runtime/index.ts";
 import { datumOf, resultOf } from "../src/runtime/run-values.ts";
 import { nodeCaseMismatch } from "../test/conformance/tolerance.ts";
-import type { NodeCase } from "../test/support/node-cases.ts";
+import { fedOtherwise, type NodeCase } from "../test/support/node-cases.ts";
 import { reasonOf } from "./cases.ts";
 import { randomMismatch } from "./random-cases.ts";
 
@@ -50,14 +50,15 @@ async function mismatchOf(node: NodeCase, way: Way): Promise<string | undefined>
   return undefined;
 }
 
-/** A model's results in one of the ways. */
+/** A model's results in one of the ways. An input that is fed another shape than it is declared with has the one that is fed. */
 export async function runModel(bytes: Uint8Array, feeds: Data, way: Way): Promise<Record<string, Datum>> {
+  const inputShapes = fedOtherwise(bytes, feeds);
   if (way === "reference") {
-    const { graph } = readModel(bytes, operators);
+    const { graph } = readModel(bytes, operators, { inputShapes });
     verifyGraph(graph);
     return interpretData(graph, feeds);
   }
-  const session = await load(compileModel(bytes, { enableFusion: way === "fused" }).artifact);
+  const session = await load(compileModel(bytes, { enableFusion: way === "fused", inputShapes }).artifact);
   try {
     const results = await session.run<Record<string, RunValue>>(Object.fromEntries(Object.entries(feeds).map(([name, d]) => [name, resultOf(d)])));
     return Object.fromEntries(Object.entries(results).map(([name, value]) => [name, datumOf(value)]));

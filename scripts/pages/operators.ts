@@ -49,7 +49,7 @@ export function operatorsPage(operators: readonly OpDef[], results: Results): st
     "",
     "## Conformance",
     "",
-    "The ONNX standard's node tests (`npm run conformance`, `--cases DIR` for other folders such as Debian's libonnx-testdata), run by the reference interpreter, compiled without fusion, and compiled with it. A case passes where dtype and dims are equal and elements within rtol 1e-3 and atol 1e-7.",
+    "The ONNX standard's node tests (`npm run conformance`, `--cases DIR` for other folders such as Debian's libonnx-testdata), run by the reference interpreter, compiled without fusion, and compiled with it. A case passes where dtype and dims are equal and elements within rtol 1e-3 and atol 1e-7. A case that feeds an input another shape than its model declares is compiled for what it feeds, as `--input_shape` does (OF2036).",
     "",
     "| cases | number | reference interpreter | compiled, unfused | compiled, fused |",
     "|---|---|---|---|---|",

@@ -195,7 +195,7 @@ class Check {
   #scalar(index: number): void {
     this.#buffer(index);
     const b = this.#manifest.buffers[index];
-    if (b?.dtype === "string" || b?.container) inconsistent(`'${b.name}' is not a number`);
+    if (b?.dtype === "string" || (b?.container && b.container.kind !== "tensor")) inconsistent(`'${b.name}' is not a number`);
   }
 
   #attribute(a: AttributeValueJson): void {
@@ -220,7 +220,7 @@ function dim(d: DimJson, level = 0): void {
 }
 
 function container(c: Container, level: number): void {
-  if (level > 20 || !["sequence", "optional", "map"].includes(c.kind) || (c.kind === "map" && !Object.hasOwn(dtypes, c.key))) inconsistent("a container is of no known kind");
+  if (level > 20 || !["sequence", "optional", "map", "tensor"].includes(c.kind) || (c.kind === "map" && !Object.hasOwn(dtypes, c.key))) inconsistent("a container is of no known kind");
   item(c.item, level);
 }
 function item(i: ItemType, level: number): void {

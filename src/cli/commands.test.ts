@@ -126,6 +126,13 @@ describe("atc", () => {
     expect(bad.error.split("\n")).toHaveLength(2);
     expect(JSON.parse(readFileSync("check_result.json", "utf8"))).toMatchObject({ result: "failed", total: 3, pass: 1, fail: 2, op: [{ name: "e", type: "Ex", result: "failed" }, { name: "a", result: "success" }, { name: "f", cause: [{ message: expect.stringContaining("Foo") as string }] }] });
   });
+  it("takes a shape that is declared otherwise as asked, and says so", async () => {
+    write("m.onnx", small);
+    const done = await runAtc("--model=m.onnx --output=m --log=warning --input_shape=x:2,5");
+    expect(done).toMatchObject({ code: 0, error: "" });
+    expect(done.out).toMatch(/Warning: OF2036: input 'x' is declared \[N, 4\], and taken as \[2, 5\], as asked/);
+    expect((await run("inspect m.om")).out).toMatch(/x: float32 \[2, 5\]/);
+  });
   it("refuses what is wrong, with a code, and writes nothing", async () => {
     write("m.onnx", small);
     writeFileSync("cut.onnx", modelBytes(small).subarray(0, 40));
@@ -135,7 +142,7 @@ describe("atc", () => {
       ["--modell=m.onnx", /OF1001.*--model\?/], ["m.onnx", /OF1001/], ["--model=m.onnx", /OF1002.*--output/], ["--output=m", /OF1002.*--model/], ["--model", /OF1002/],
       ["--model=none.onnx --output=m", /OF1004/], ["--model=cut.onnx --output=m", /OF20/], ["--model=m.onnx --output=m --framework=3", /OF1002/],
       ["--model=m.onnx --output=m --target=c", /OF1008/], ["--model=m.onnx --output=m --oo_constant_folding=false", /OF1002.*true/], ["--model=m.onnx --output=m --precision_mode_v2=fp16", /OF1002.*origin/], ["--model=m.onnx --output=m --precision_mode_v2=origin --precision_mode=must_keep_origin_dtype", /OF1002.*exclude each other/], ["--model=m.onnx --output=m --log=loud", /OF1002.*debug/], ["--model=m.onnx --output=m --input_shape=x:a", /OF1006/],
-      ["--model=m.onnx --output=m --input_shape=z:1", /OF2070/], ["--model=m.onnx --output=m --input_shape=x:1,5", /OF2071/], ["--model=m.onnx --output=m --fusion_switch_file=switch.cfg", /OF4010.*switch\.cfg:1/],
+      ["--model=m.onnx --output=m --input_shape=z:1", /OF2070/], ["--model=m.onnx --output=m --input_shape=x:1,-1,4", /OF2071.*rank 2, not 3/], ["--model=m.onnx --output=m --fusion_switch_file=switch.cfg", /OF4010.*switch\.cfg:1/],
       ["--model=m.onnx --output=m --fusion_rules=rules.json", /OF4021/], ["--model=m.onnx --output=/proc/m", /OF1005/],
     ];
     for (const [line, error] of cases) {

@@ -92,6 +92,7 @@ function containerFromJson(value: unknown, container: Container, port: Port, fil
   const { item } = container;
   const itemFromJson = (x: unknown): Feed => (item.container ? containerFromJson(x, item.container, port, file) : Tensor.of(fromJson(x, { ...port, dtype: item.dtype }, file)));
   switch (container.kind) {
+    case "tensor": return itemFromJson(value);
     case "optional": return value === null ? null : itemFromJson(value);
     case "sequence": return Array.isArray(value) ? value.map(itemFromJson) : fail("OF1014", `'${port.name}' is a ${formatContainer(container)}; write a list`, { place: { file } });
     case "map": {

@@ -1,6 +1,7 @@
 /**
- * Types of values that are no plain tensors: sequences, optionals and maps. Such values, and tensors of strings, are
- * *held*: they have no place in memory and live on the JavaScript side of a running program.
+ * Types of values that are no plain tensors: sequences, optionals, maps, and tensors whose rank only running tells. Such
+ * values, and tensors of strings, are *held*: they have no place in memory and live on the JavaScript side of a running
+ * program.
  */
 import { invariant } from "./assert.ts";
 import { isMap, isSequence, isTensor, type Datum } from "./datum.ts";
@@ -21,7 +22,9 @@ export type Container =
   /** `present` where it is known whether it holds something. */
   | { readonly kind: "optional"; readonly item: ItemType; readonly present?: boolean }
   /** Items are scalars of `item.dtype`. */
-  | { readonly kind: "map"; readonly key: DType; readonly item: ItemType };
+  | { readonly kind: "map"; readonly key: DType; readonly item: ItemType }
+  /** One tensor of any rank, `item` without a shape. It never stands in another container: an item without a shape says the same. */
+  | { readonly kind: "tensor"; readonly item: ItemType };
 
 /** Whether values of this type live outside the memory of a running program. */
 export const isHeld = (type: { readonly dtype: DType; readonly container?: Container }): boolean => type.dtype === "string" || type.container !== undefined;
@@ -36,6 +39,7 @@ export function joinContainers(a: Container, b: Container): Container | undefine
     const item = x.present === false && x.item.dtype === y.item.dtype && !x.item.shape ? y.item : y.present === false && x.item.dtype === y.item.dtype && !y.item.shape ? x.item : joinItems(x.item, y.item);
     return item && { kind: "optional", item, ...(x.present !== undefined && x.present === y.present ? { present: x.present } : {}) };
   }
+  if (a.kind === "tensor" || b.kind === "tensor") return a.kind === b.kind && a.item.dtype === b.item.dtype ? a : undefined;
   if (a.kind === "map") {
     const item = b.kind === "map" && a.key === b.key ? joinItems(a.item, b.item) : undefined;
     return item && { kind: "map", key: a.key, item };
@@ -48,7 +52,7 @@ export function joinContainers(a: Container, b: Container): Container | undefine
 
 type Optional = Extract<Container, { kind: "optional" }>;
 /** A value that is no optional is also an optional that holds it. */
-const asOptional = (c: Container): Optional => (c.kind === "optional" ? c : { kind: "optional", item: { dtype: leafDType(c), container: c }, present: true });
+const asOptional = (c: Container): Optional => (c.kind === "optional" ? c : { kind: "optional", item: c.kind === "tensor" ? c.item : { dtype: leafDType(c), container: c }, present: true });
 
 /** As `joinContainers`, for items: sizes that differ become null, ranks that differ are not known. */
 export function joinItems(a: ItemType, b: ItemType): ItemType | undefined {
@@ -102,6 +106,7 @@ function keyOf(c: Container): string {
 
 /** `sequence of float32[?, 3]`, for messages. */
 export function formatContainer(c: Container): string {
+  if (c.kind === "tensor") return `${c.item.dtype} tensor of any rank`;
   return c.kind === "map" ? `map of ${c.key} to ${formatItem(c.item)}` : `${c.kind} of ${formatItem(c.item)}`;
 }
 /** As `formatContainer`, of what is in one. */
@@ -114,6 +119,7 @@ export function formatItem({ dtype, shape, container }: ItemType): string {
 export function containerMismatch(c: Container, d: Datum): string | undefined {
   switch (c.kind) {
     case "optional": return d === null ? undefined : itemMismatch(c.item, d);
+    case "tensor": return itemMismatch(c.item, d);
     case "sequence": {
       if (!isSequence(d)) return `it is ${kindOf(d)}, not a sequence`;
       for (const [i, x] of d.entries()) {
@@ -146,6 +152,9 @@ export function scalarTypeOf(dtype: DType): "string" | "bigint" | "number" {
 }
 
 const kindOf = (d: Datum): string => (d === null ? "absent" : isSequence(d) ? "a sequence" : isMap(d) ? "a map" : "a tensor");
+
+/** Whether the rank of a tensor is not known. */
+export const isUnranked = (type: { readonly container?: Container } | undefined): boolean => type?.container?.kind === "tensor";
 
 /** The sequence type, where inference has said that it is one. */
 export function sequenceOf(c: Container | undefined): Extract<Container, { kind: "sequence" }> {

@@ -1,18 +1,21 @@
 /** Types of values that are containers, as inference makes them and takes them apart. */
-import { joinContainers, joinItems, leafDType, type Container, type ItemType } from "../core/container.ts";
+import { isUnranked, joinContainers, joinItems, leafDType, type Container, type ItemType } from "../core/container.ts";
+import type { DType } from "../core/dtype.ts";
 import type { InferContext, TypeInfo } from "./op.ts";
 
 /** The type of a value that is this container. */
 export const containerType = (container: Container): TypeInfo => ({ dtype: leafDType(container), shape: [], container });
 
-/** A value's type as that of an item of a container. */
-export const itemOf = ({ dtype, shape, container }: TypeInfo): ItemType => (container ? { dtype, container } : { dtype, shape });
+/** The type of a tensor whose rank only running tells. */
+export const unranked = (dtype: DType): TypeInfo => containerType({ kind: "tensor", item: { dtype } });
 
-/** An item's type as that of a value; sizes that are not known become fresh symbols. Fails with OF3014 where the rank is not known. */
+/** A value's type as that of an item of a container. */
+export const itemOf = ({ dtype, shape, container }: TypeInfo): ItemType => (!container ? { dtype, shape } : container.kind === "tensor" ? container.item : { dtype, container });
+
+/** An item's type as that of a value; sizes that are not known become fresh symbols. */
 export function itemType({ dtype, shape, container }: ItemType, hint: string, context: InferContext): TypeInfo {
   if (container) return containerType(container);
-  const known = shape ?? context.fail("OF3014", `the rank of ${hint} is not known`, "give the shape of the items of an input with --input_shape or --shape, or give all items one rank");
-  return { dtype, shape: known.map((d, axis) => d ?? context.fresh(`${hint}_${axis}`)) };
+  return !shape ? unranked(dtype) : { dtype, shape: shape.map((d, axis) => d ?? context.fresh(`${hint}_${axis}`)) };
 }
 
 /** The type without what is known of its elements. */
@@ -20,9 +23,12 @@ export const withoutElements = ({ dtype, shape, container }: TypeInfo): TypeInfo
 
 /** What holds of a value that is of one type or the other, at least one of them a container; undefined where they do not fit. */
 export function joinHeldTypes(a: TypeInfo, b: TypeInfo): TypeInfo | undefined {
+  if (isTensorType(a) && isTensorType(b)) return a.dtype === b.dtype ? unranked(a.dtype) : undefined;
   const joined = a.container && b.container ? joinContainers(a.container, b.container) : a.container?.kind === "optional" ? optionalOf(a.container, b) : b.container?.kind === "optional" ? optionalOf(b.container, a) : undefined;
   return joined && containerType(joined);
 }
+
+const isTensorType = (type: TypeInfo): boolean => !type.container || isUnranked(type);
 
 /** An optional, or a tensor in its place. */
 function optionalOf(optional: Extract<Container, { kind: "optional" }>, tensor: TypeInfo): Container | undefined {

@@ -7,6 +7,7 @@ import { fail, type Place } from "../core/diagnostic.ts";
 import { formatDim, mostAxes, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "./graph.ts";
+import { inferAnyRank, readsAnyRank } from "./infer-any-rank.ts";
 import { isTypeAttribute, named, type Agreement, type AttributeSpec, type Attributes, type AttributeValue, type OpDef, type TypeInfo } from "./op.ts";
 
 export interface InferNodeOptions {
@@ -31,6 +32,8 @@ export function inferNode(op: OpDef, inputs: readonly (Value | undefined)[], att
 export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[], attributes: Attributes, outputCount: number, options: InferNodeOptions): readonly TypeInfo[] {
   const { place, fresh, agree } = options;
   checkInputs(op, inputs, place);
+  if (!op.anyRank && readsAnyRank(inputs))
+    return inferAnyRank(inputs, (ranked, local) => inferTypes(op, ranked, attributes, outputCount, { place, fresh: local }), fresh);
   if (!op.containers) for (const type of inputs) if (type?.container) fail("OF3017", `${op.type} takes tensors, not a ${formatContainer(type.container)}`, { place });
   for (const type of inputs) if (type?.rank !== undefined) fail("OF3104", `${op.type} reads a value whose rank hangs on sizes`, { place, hint: "give the shapes of the model's inputs when compiling" });
   checkTypes(op, inputs, place);

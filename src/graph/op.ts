@@ -176,6 +176,8 @@ export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
   readonly evaluateData?: EvaluateData;
   /** True where inputs may be sequences, optionals or maps. Default false: inference refuses them. */
   readonly containers?: boolean;
+  /** True where `infer` itself takes tensors whose rank is not known. Default false: it is asked under every rank, and the node runs on the host. */
+  readonly anyRank?: boolean;
   /** One element function per output. Absent: the operator runs on the host (or through `structure`). */
   lower?(inputs: InputsOf<I, Operand>, attributes: AttributesOf<S>, context: LowerContext): readonly ElementFunction[];
   /** The loop structure this operator gives a kernel (contractions and attention); `lower` still says the same naively. */

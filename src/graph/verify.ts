@@ -4,7 +4,7 @@
  * operators' schemas, and types are those that inference gives. What it finds is a bug of the pass before it.
  */
 import { invariant, InvariantError } from "../core/assert.ts";
-import { formatContainer } from "../core/container.ts";
+import { formatContainer, isUnranked } from "../core/container.ts";
 import { DiagnosticError } from "../core/diagnostic.ts";
 import { formatShape, isSymbolic, symbol } from "../core/dim.ts";
 import { sizeOf } from "../core/tensor.ts";
@@ -84,7 +84,11 @@ function verifyTypes(node: Node): void {
   });
 }
 
-const fits = (a: TypeInfo, b: TypeInfo): boolean => (a.container || b.container ? joinHeldTypes(a, b) !== undefined && (a.container === undefined) === (b.container === undefined) : shapesFit(a, b));
+/** A value may be known to have a rank where inference of its node alone cannot tell. */
+function fits(inferred: TypeInfo, type: TypeInfo): boolean {
+  if (isUnranked(inferred) && !type.container) return true;
+  return inferred.container || type.container ? joinHeldTypes(inferred, type) !== undefined && (inferred.container === undefined) === (type.container === undefined) : shapesFit(inferred, type);
+}
 const shapesFit = (a: TypeInfo, b: TypeInfo): boolean =>
   a.shape.length === b.shape.length && a.shape.every((d, i) => { const other = b.shape[i] ?? -1; return isSymbolic(d) || isSymbolic(other) || d === other; });
 const describe = (type: TypeInfo): string => type.container ? formatContainer(type.container) : `${type.dtype}${formatShape(type.shape)}`;

@@ -97,6 +97,7 @@ class ProgramRun {
     if (isHeld(buffer)) this.#held.set(buffer, datum);
     else this.write(buffer, asTensor(datum, buffer.name));
   }
+  #number(buffer: Buffer): number { return Number(asTensor(this.take(buffer), buffer.name).data[0]); }
   write(buffer: Buffer, tensor: Tensor): void {
     const { address, strides } = this.#place(buffer);
     const size = byteSize(buffer.dtype), bytes = bytesOf(tensor);
@@ -140,7 +141,7 @@ class ProgramRun {
       }
       case "if": {
         const { condition } = step;
-        const taken = "predicate" in condition ? this.#dim(condition.predicate) : this.read(condition).data[0];
+        const taken = "predicate" in condition ? this.#dim(condition.predicate) : this.#number(condition);
         this.steps(Number(taken) !== 0 ? step.then : step.else);
         return;
       }
@@ -157,8 +158,8 @@ class ProgramRun {
     }
   }
   #loop({ count, condition, next, iteration, body, carry, stack }: LoopStep): void {
-    const holds = (b: Buffer | undefined): boolean => b === undefined || Number(this.read(b).data[0]) !== 0;
-    const trips = count === undefined ? Infinity : "size" in count ? this.#dim(count.size) : Number(this.read(count).data[0]);
+    const holds = (b: Buffer | undefined): boolean => b === undefined || this.#number(b) !== 0;
+    const trips = count === undefined ? Infinity : "size" in count ? this.#dim(count.size) : this.#number(count);
     let carried = carry.map((c) => this.take(c.initial));
     const slices = stack.map((): Tensor[] => []);
     const around = new Map(this.#sizes);

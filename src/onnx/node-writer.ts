@@ -70,7 +70,7 @@ function operandsSince(type: string, inputs: readonly (TypeInfo | undefined)[], 
   const since = introducedOperands[type];
   if (!since) return 1;
   const first = [inputs[0], outputs[0]].map((t) => (t && !t.container ? since[t.dtype] : undefined) ?? 1);
-  const containers = [...inputs, ...outputs].map((t) => (t?.container && t.container.kind !== "map" ? since[t.container.kind] : undefined) ?? 1);
+  const containers = [...inputs, ...outputs].map((t) => (t?.container && t.container.kind !== "map" && t.container.kind !== "tensor" ? since[t.container.kind] : undefined) ?? 1);
   return Math.max(...first, ...containers);
 }
 

@@ -4,16 +4,16 @@
  * producers come first.
  */
 import { present } from "../core/assert.ts";
-import { formatContainer, withItemShape, type Container } from "../core/container.ts";
-import { fail, nearestName } from "../core/diagnostic.ts";
-import { dimEqual, formatShape, isSymbolic, type Dim } from "../core/dim.ts";
-import type { Tensor } from "../core/tensor.ts";
+import { formatContainer, isUnranked } from "../core/container.ts";
+import { DiagnosticError, fail, nearestName, type Diagnostic } from "../core/diagnostic.ts";
+import { formatShape, isSymbolic } from "../core/dim.ts";
 import { containerType, joinHeldTypes } from "../graph/container-type.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import type { OpDef } from "../graph/op.ts";
-import { Assumptions, readOne, readings, type Split } from "./assumptions.ts";
+import { Assumptions, isTypeError, readOne, readings, type Split } from "./assumptions.ts";
 import { decodeModel } from "./decode.ts";
 import { ExternalFiles, type ExternalData } from "./external-data.ts";
+import { givenContainer, givenShape, givenSymbols, replacedShapes, storedShape, type GivenSizes } from "./given-shapes.ts";
 import { readNodes } from "./graph-reader.ts";
 import type { ModelInfo } from "./model-info.ts";
 import { checkOperators, Operators, readOpsets } from "./operators.ts";
@@ -21,20 +21,16 @@ import { nameNodes } from "./order.ts";
 import { readInitializers, Scope, valueOf, type Body, type ReadState } from "./reading.ts";
 import type { GraphProto, ModelProto, ValueInfoProto } from "./schema/onnx_pb.ts";
 import { discard, tryReading } from "./subgraph-reader.ts";
-import { Symbols } from "./symbols.ts";
+import type { Symbols } from "./symbols.ts";
 import { readDType, readTensor } from "./tensor-proto.ts";
-import { declaredSizes, readContainer, readType, type DeclaredType } from "./type-proto.ts";
+import { declaredSizes, readContainer, readType } from "./type-proto.ts";
 import { joinVariants } from "./variants.ts";
 
 export type ModelSource = Uint8Array | { readonly model: Uint8Array; readonly externalData?: ExternalData };
 
-export interface ReadOptions {
+export interface ReadOptions extends GivenSizes {
   /** Initializers that are graph inputs too become constants. */
   readonly freezeInitializers?: boolean;
-  /** Sizes for the model's named dimensions. */
-  readonly dims?: Readonly<Record<string, number>>;
-  /** Shapes for graph inputs, by name; undefined keeps a size as declared. A symbol in a declared shape takes the size wherever it stands. */
-  readonly inputShapes?: Readonly<Record<string, readonly (number | undefined)[]>>;
 }
 
 export interface ReadModel {
@@ -56,12 +52,16 @@ export function readModel(source: ModelSource, operators: readonly OpDef[], opti
   const known = new Operators(operators, proto.functions);
   const { nodes } = checkOperators(proto, known);
   const files = new ExternalFiles(externalData);
-  const reading: Reading = { proto, nodes, operators: known, files, options };
-  const found = readings(undefined, (assumptions) => readUnder(reading, assumptions));
-  return found.kind === "one" ? found.value : readVariants(reading, found);
+  const reading: Reading = { proto, nodes, operators: known, files, options, replaced: replacedShapes(proto.graph, options) };
+  try {
+    const found = readings(undefined, (assumptions) => readUnder(reading, assumptions));
+    return found.kind === "one" ? found.value : readVariants(reading, found);
+  } catch (error) {
+    throw isTypeError(error) && reading.replaced.length ? new DiagnosticError([...error.diagnostics, ...reading.replaced]) : error;
+  }
 }
 
-interface Reading { readonly proto: ModelProto & { graph: GraphProto }; readonly nodes: number; readonly operators: Operators; readonly files: ExternalFiles; readonly options: ReadOptions }
+interface Reading { readonly proto: ModelProto & { graph: GraphProto }; readonly nodes: number; readonly operators: Operators; readonly files: ExternalFiles; readonly options: ReadOptions; readonly replaced: readonly Diagnostic[] }
 
 function readUnder(reading: Reading, assumptions: Assumptions): ReadModel {
   const { proto } = reading;
@@ -107,7 +107,7 @@ function readVariant(name: string, around: Graph, outer: Body, proto: GraphProto
 function begin({ proto, operators, files, options }: Reading, assumptions: Assumptions): { readonly state: ReadState; readonly body: Body } {
   const graph = new Graph(proto.graph.name === "" ? "main" : proto.graph.name);
   const state: ReadState = {
-    operators, files, symbols: inputSymbols(proto, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], agreements: new Map(), main: graph, assumptions, subgraphs: [], constants: [], readNodes,
+    operators, files, symbols: givenSymbols(proto.graph, options), mainNames: namesOf(proto.graph), nodeTypes: new Map(), warnings: [], agreements: new Map(), main: graph, assumptions, subgraphs: [], constants: [], readNodes,
   };
   const body: Body = {
     graph, scope: new Scope(), opsets: readOpsets(proto.opsetImport), prefix: "", references: new Map(), absent: new Set(), resultNames: new Map(), nested: false,
@@ -119,34 +119,6 @@ function begin({ proto, operators, files, options }: Reading, assumptions: Assum
 
 const namesOf = (graph: GraphProto): ReadonlySet<string> =>
   new Set([...graph.input, ...graph.output, ...graph.initializer].map((v) => v.name).concat(graph.node.flatMap((n) => n.output)));
-
-/** Symbols with the sizes that the options give them, by name or through shapes of inputs. */
-function inputSymbols(proto: ModelProto & { graph: GraphProto }, options: ReadOptions): Symbols {
-  const values = new Map<string, number>();
-  const checkSize = (name: string, size: number, from: string): void => {
-    if (!Number.isSafeInteger(size) || size < 0) fail("OF2071", `${size} is not a size for '${name}'`, { place: { field: from } });
-  };
-  const bind = (name: string, size: number, from: string): void => {
-    checkSize(name, size, from);
-    const other = values.get(name);
-    if (other !== undefined && other !== size) fail("OF2071", `'${name}' is given two sizes, ${other} and ${size}`, { place: { field: from } });
-    values.set(name, size);
-  };
-  for (const [name, size] of Object.entries(options.dims ?? {})) bind(name, size, "dims");
-  for (const [name, shape] of Object.entries(options.inputShapes ?? {})) {
-    const input = proto.graph.input.find((v) => v.name === name);
-    if (!input) fail("OF2070", `the model has no input '${name}'`, { place: { field: "inputShapes" }, hint: `its inputs are ${proto.graph.input.slice(0, 10).map((v) => v.name).join(", ")}` });
-    for (const size of shape) if (size !== undefined) checkSize(name, size, "inputShapes");
-    const declared = input.type?.value.case === "tensorType" ? input.type.value.value.shape : undefined;
-    if (declared && declared.dim.length !== shape.length)
-      fail("OF2071", `input '${name}' has rank ${declared.dim.length}, not ${shape.length}`, { place: { value: name, field: "inputShapes" } });
-    declared?.dim.forEach((d, axis) => {
-      const size = shape[axis];
-      if (size !== undefined && d.value.case === "dimParam" && d.value.value !== "") bind(d.value.value, size, "inputShapes");
-    });
-  }
-  return new Symbols(values);
-}
 
 function readInputs(proto: ModelProto & { graph: GraphProto }, body: Body, state: ReadState, options: ReadOptions): void {
   const initializers = new Map(proto.graph.initializer.map((t) => [t.name, t]));
@@ -164,36 +136,9 @@ function readInputs(proto: ModelProto & { graph: GraphProto }, body: Body, state
       continue;
     }
     const stored = initializer && readTensor(initializer, state.files);
-    const shape = stored ? storedShape(input, declared, stored) : givenShape(input, declared, state, options);
+    const shape = stored ? storedShape(input, declared, stored, options) : givenShape(input, declared, state.symbols, options);
     body.scope.set(input.name, body.graph.addInput(input.name, { dtype: declared.dtype, shape }, stored));
   }
-}
-
-/** An overridable initializer has the shape it is declared with; its stored value must fit. */
-function storedShape(input: ValueInfoProto, declared: DeclaredType, stored: Tensor): readonly Dim[] {
-  const shape = declared.shape ?? stored.dims;
-  const fits = stored.dtype === declared.dtype && shape.length === stored.dims.length && shape.every((d, i) => isSymbolic(d) || d === stored.dims[i]);
-  if (!fits) fail("OF2032", `initializer '${input.name}' is ${stored.dtype} ${formatShape(stored.dims)}, but declared ${declared.dtype} ${formatShape(shape)}`, { place: { value: input.name } });
-  return shape;
-}
-
-const givenFor = (name: string, { inputShapes }: ReadOptions): readonly (number | undefined)[] | undefined =>
-  inputShapes && Object.hasOwn(inputShapes, name) ? inputShapes[name] : undefined;
-
-/** A shape that is given for a sequence or an optional is that of the tensors in it. */
-function givenContainer(name: string, declared: Container, options: ReadOptions): Container {
-  const given = givenFor(name, options);
-  if (!given) return declared;
-  return withItemShape(declared, given) ?? fail("OF2071", `input '${name}' is declared a ${formatContainer(declared)}, whose items cannot be [${given.map((d) => d ?? "?").join(", ")}]`, { place: { value: name, field: "inputShapes" } });
-}
-
-function givenShape(input: ValueInfoProto, declared: DeclaredType, state: ReadState, options: ReadOptions): readonly Dim[] {
-  const given = givenFor(input.name, options)?.map((size, axis) => size ?? declared.shape?.[axis] ?? state.symbols.fresh(`${input.name}_${axis}`));
-  if (!given) return declared.shape ?? fail("OF2031", `input '${input.name}' is declared without a shape`, { place: { value: input.name }, hint: "give its shape when compiling" });
-  declared.shape?.forEach((d, axis) => {
-    if (!isSymbolic(d) && !dimEqual(d, given[axis] ?? 0)) fail("OF2071", `input '${input.name}' is declared ${formatShape(declared.shape ?? [])}, not ${formatShape(given)}`, { place: { value: input.name, field: "inputShapes" } });
-  });
-  return given;
 }
 
 /** Refuses sizes for dimensions that the model does not have. */
@@ -208,13 +153,15 @@ function checkDims(dims: Readonly<Record<string, number>>, symbols: Symbols): vo
 /** What a file declares of a result must be true: its dtype, and as a warning its shape. */
 function checkDeclared(info: ValueInfoProto, value: Value, state: ReadState): void {
   const { dtype, shape, container } = value.type;
+  const declaredTensor = info.type?.value.case === "tensorType" ? info.type.value.value : undefined;
+  if (isUnranked(value.type) && (!info.type?.value.case || (declaredTensor && (declaredTensor.elemType === 0 || readDType(declaredTensor.elemType, { value: info.name }) === dtype)))) return;
   const declaredContainer = info.type && readContainer(info.type, { value: info.name });
   if (container || declaredContainer) {
     const fits = !info.type?.value.case || (declaredContainer ? joinHeldTypes(value.type, containerType(declaredContainer)) : container?.kind === "optional") !== undefined;
     if (!fits) fail("OF2033", `output '${info.name}' is declared ${declaredContainer ? `a ${formatContainer(declaredContainer)}` : "a tensor"}, but is computed as ${container ? `a ${formatContainer(container)}` : dtype}`, { place: { value: info.name } });
     return;
   }
-  const type = info.type?.value.case === "tensorType" ? info.type.value.value : undefined;
+  const type = declaredTensor;
   if (!type) return;
   const declared = type.elemType === 0 ? dtype : readDType(type.elemType, { value: info.name });
   if (declared !== dtype) fail("OF2033", `output '${info.name}' is declared ${declared}, but is computed as ${dtype}`, { place: { value: info.name } });
@@ -242,7 +189,18 @@ function readOutputs(proto: GraphProto, body: Body, state: ReadState): Value[] {
   });
 }
 
-function infoOf({ proto, nodes }: Reading, state: ReadState, variants: number): ModelInfo {
+/** A warning where ranks are not known: what reads such values has no kernels. */
+function anyRanks(graphs: readonly Graph[]): Diagnostic[] {
+  const open = graphs.flatMap((g) => [...g.inputs, ...g.nodes.flatMap((n) => n.outputs)]).filter((v) => isUnranked(v.type)), [first] = open;
+  if (!first) return [];
+  const more = open.length > 1 ? ` and of ${open.length - 1} more values` : "";
+  return [{
+    code: "OF2037", message: `the rank of '${first.name}'${more} is known only when the model runs: what reads them runs on the host, without kernels`,
+    place: { value: first.name }, hint: "give the shape of the items of an input with --input_shape or --shape, or give all items one rank",
+  }];
+}
+
+function infoOf({ proto, nodes, replaced }: Reading, state: ReadState, variants: number): ModelInfo {
   return {
     irVersion: Number(proto.irVersion),
     opsets: readOpsets(proto.opsetImport),
@@ -250,6 +208,6 @@ function infoOf({ proto, nodes }: Reading, state: ReadState, variants: number): 
     modelVersion: Number(proto.modelVersion), docString: proto.docString, name: proto.graph.name,
     metadata: Object.fromEntries(proto.metadataProps.map((m) => [m.key, m.value])),
     outputSizes: new Map(proto.graph.output.map((v) => [v.name, declaredSizes(v)])),
-    originalNodes: nodes, variants, nodeTypes: state.nodeTypes, agreements: [...state.agreements.values()], warnings: [...new Map(state.warnings.map((w) => [JSON.stringify(w), w])).values()],
+    originalNodes: nodes, variants, nodeTypes: state.nodeTypes, agreements: [...state.agreements.values()], warnings: [...new Map([...replaced, ...anyRanks([state.main, ...state.subgraphs]), ...state.warnings].map((w) => [JSON.stringify(w), w])).values()],
   };
 }

@@ -4,12 +4,12 @@
  * symbol, and the body is read again with it, until sizes hold still.
  */
 import { present } from "../core/assert.ts";
-import { formatContainer, mapSizes, sameContainer, type Container } from "../core/container.ts";
+import { formatContainer, isUnranked, mapSizes, sameContainer, type Container } from "../core/container.ts";
 import { fail, type DiagnosticError, type Place } from "../core/diagnostic.ts";
 import { dtypes } from "../core/dtype.ts";
 import { dimEqual, isStatic, symbolsOf, type Dim } from "../core/dim.ts";
 import { tensor, zeros } from "../core/tensor.ts";
-import { containerType, joinHeldTypes, withoutElements } from "../graph/container-type.ts";
+import { containerType, joinHeldTypes, unranked, withoutElements } from "../graph/container-type.ts";
 import { Graph, subgraphs, type Value } from "../graph/graph.ts";
 import type { Attributes, AttributeValue, TypeInfo } from "../graph/op.ts";
 import { ConstantOfShape } from "../ops/fill.ts";
@@ -82,6 +82,7 @@ function impossible(name: string, model: Graph, reason: string, around: Graph): 
   require(graph.addConstant(tensor("bool", [], Uint8Array.of(0)), `${name}/never`), true, reason, name, graph);
   graph.setOutputs(model.outputs.map(({ type }) => {
     const { dtype, shape, container } = type;
+    if (isUnranked(type)) return graph.addConstant(zeros(dtype, [0]), `${name}/nothing`);
     if (container) return emptyContainer(container, type, name, graph);
     if (isStatic(shape)) return graph.addConstant(zeros(dtype, shape), `${name}/nothing`);
     const elements = { dtype: "int64" as const, shape: [shape.length], elements: shape };
@@ -139,7 +140,8 @@ function scanInputs(inputs: readonly (Value | undefined)[], attributes: Attribut
   const axes = attributes["scan_input_axes"];
   const carried = inputs.length - scanned;
   const slices = inputs.slice(carried).map((value, i): TypeInfo => {
-    const { dtype, shape } = plain(value, place);
+    const { dtype, shape, container } = plain(value, place);
+    if (container) fail("OF2060", `Scan steps through tensors of known rank, not a ${formatContainer(container)}`, { place, hint: "use a Loop" });
     const given = Array.isArray(axes) ? Number(axes[i] ?? 0) : 0;
     const axis = given < 0 ? given + shape.length : given;
     if (axis < 0 || axis >= shape.length) fail("OF2060", `Scan cannot step along axis ${given} of an input of rank ${shape.length}`, { place });
@@ -171,7 +173,7 @@ function declaredType(declared: Parameters<typeof readType>[0], state: ReadState
 
 /**
  * The types themselves when each carried value leaves the body as it came in; otherwise types with symbols (kept in
- * `changing`) where sizes differ.
+ * `changing`) where sizes differ, and tensors of any rank where ranks do.
  */
 function settle(types: readonly TypeInfo[], graph: Graph, at: { first: number; carried: number; firstResult: number }, changing: Set<Dim>, state: ReadState, place: Place): readonly TypeInfo[] {
   let changed = false;
@@ -189,8 +191,12 @@ function settle(types: readonly TypeInfo[], graph: Graph, at: { first: number; c
       changed = true;
       return containerType(known);
     }
-    if (result.type.dtype !== type.dtype || result.type.shape.length !== type.shape.length)
-      fail("OF2061", `'${input.name}' enters the body as ${type.dtype} of rank ${type.shape.length} and leaves it as ${result.type.dtype} of rank ${result.type.shape.length}`, { place, hint: "values carried around a loop keep their type and rank" });
+    if (result.type.dtype !== type.dtype)
+      fail("OF2061", `'${input.name}' enters the body as ${type.dtype} and leaves it as ${result.type.dtype}`, { place, hint: "values carried around a loop keep their type" });
+    if (result.type.shape.length !== type.shape.length) {
+      changed = true;
+      return unranked(type.dtype);
+    }
     const shape = type.shape.map((d, axis): Dim => {
       if (dimEqual(d, result.type.shape[axis] ?? -1) || changing.has(d)) return d;
       const size = state.symbols.fresh(`${input.name}_${axis}`);

@@ -87,6 +87,7 @@ function tensorProto({ dtype, shape }: ItemType): TypeProto {
 export function writeContainer(c: Container): TypeProto {
   const item = writeItem(c.item);
   switch (c.kind) {
+    case "tensor": return item;
     case "sequence": return create(TypeProtoSchema, { value: { case: "sequenceType", value: { elemType: item } } });
     case "optional": return create(TypeProtoSchema, { value: { case: "optionalType", value: { elemType: item } } });
     case "map": return create(TypeProtoSchema, { value: { case: "mapType", value: { keyType: dtypes[c.key].onnx, valueType: item } } });

@@ -8,7 +8,7 @@ import { numbersKnown } from "./element-values.ts";
 import { numberIn, numbersOfInput, scalarInput, without } from "./spelling.ts";
 
 export const Identity = defineOp({
-  type: "Identity", domain: "", since: 1, evaluateData: evaluateIdentity, containers: true,
+  type: "Identity", domain: "", since: 1, evaluateData: evaluateIdentity, containers: true, anyRank: true,
   inputs: { input: "required" },
   attributes: {},
   fusionKind: "elementwise",

@@ -1,7 +1,7 @@
 /** If: runs one of two subgraphs, which read the values around them. Interpreters and lowering run it; there is nothing to evaluate. */
 import { formatContainer } from "../core/container.ts";
 import { dimEqual, formatShape, type Dim } from "../core/dim.ts";
-import { joinHeldTypes } from "../graph/container-type.ts";
+import { joinHeldTypes, unranked } from "../graph/container-type.ts";
 import { chooseDim } from "./element-values.ts";
 import type { Graph } from "../graph/graph.ts";
 import { typeWithConstant } from "../graph/infer-node.ts";
@@ -42,15 +42,14 @@ function joinBranches(a: TypeInfo, b: TypeInfo, hint: string, predicate: Dim | u
   return { ...joinTypes(raised(a), raised(b), hint, context), rank: chooseDim(predicate, rankOf(a), rankOf(b)) };
 }
 
-/** What holds of a value that is one or the other: sizes that differ become fresh symbols. */
+/** What holds of a value that is one or the other: sizes that differ become fresh symbols, and where ranks differ it is a tensor of any rank. */
 export function joinTypes(a: TypeInfo, b: TypeInfo, hint: string, context: InferContext): TypeInfo {
   if (a.container || b.container) {
     const unlike = (): never => context.fail("OF3103", `${hint} is a ${describe(a)} on one path and a ${describe(b)} on the other`);
     return joinHeldTypes(a, b) ?? unlike();
   }
   if (a.dtype !== b.dtype) context.fail("OF3103", `${hint} is ${a.dtype} on one path and ${b.dtype} on the other`);
-  if (a.shape.length !== b.shape.length)
-    context.fail("OF3104", `${hint} has rank ${a.shape.length} on one path and ${b.shape.length} on the other`, "fix the input shapes, so that the path is known");
+  if (a.shape.length !== b.shape.length) return unranked(a.dtype);
   const shape = a.shape.map((d, axis): Dim => (dimEqual(d, b.shape[axis] ?? -1) ? d : context.fresh(`${hint}_${axis}`)));
   const rank = a.rank !== undefined && dimEqual(a.rank, b.rank ?? -1) ? { rank: a.rank } : {};
   const same = a.elements && b.elements && a.elements.length === b.elements.length && a.elements.every((d, i) => dimEqual(d, b.elements?.[i] ?? NaN));

@@ -3,7 +3,7 @@
  * The body's inputs are the iteration number, the condition, and the carried values; its results the next condition,
  * the next carried values, and one slice of each stacked result.
  */
-import { formatContainer, mapSizes, sizesIn } from "../core/container.ts";
+import { formatContainer, isUnranked, mapSizes, sizesIn } from "../core/container.ts";
 import { symbolsOf, type Dim } from "../core/dim.ts";
 import { containerType, withoutElements } from "../graph/container-type.ts";
 import { captures, type Graph } from "../graph/graph.ts";
@@ -14,7 +14,7 @@ export const Loop = defineOp({
   type: "Loop", domain: "", since: 25,
   inputs: { M: "optional", cond: "optional", v_initial: "variadic" },
   attributes: { body: required("graph") },
-  fusionKind: "opaque", containers: true,
+  fusionKind: "opaque", containers: true, anyRank: true,
   infer({ M, cond, v_initial }, { body }, context) {
     if (M && M.dtype !== "int64") context.fail("OF3101", `the trip count must be int64, got ${M.dtype}`);
     if (cond && cond.dtype !== "bool") context.fail("OF3101", `the condition must be bool, got ${cond.dtype}`);
@@ -25,6 +25,7 @@ export const Loop = defineOp({
     return results.map((type, i) => {
       const initial = v_initial[i];
       if (initial) return joinTypes(withoutElements(initial), type, `output_${i}`, context);
+      if (isUnranked(type)) return type;
       if (type.container) context.fail("OF3017", `a ${formatContainer(type.container)} cannot be stacked`, "carry it around the loop, and insert into a sequence");
       return { dtype: type.dtype, shape: [trips, ...type.shape] };
     });

@@ -4,7 +4,7 @@ import { containerType, itemOf, itemType } from "../graph/container-type.ts";
 import { defineOp, optional, type TypeInfo } from "../graph/op.ts";
 import * as evaluate from "../evaluate/optional.ts";
 
-const shared = { domain: "", fusionKind: "opaque", containers: true } as const;
+const shared = { domain: "", fusionKind: "opaque", containers: true, anyRank: true } as const;
 const describe = ({ dtype, container }: TypeInfo): string => (container ? `a ${formatContainer(container)}` : `a ${dtype} tensor`);
 
 export const Optional = defineOp({

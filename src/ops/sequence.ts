@@ -5,14 +5,14 @@
 import { formatContainer, joinItems, sequenceOf, type Container, type ItemType } from "../core/container.ts";
 import { dimAdd, dimCeilDiv, dimEqual, dimMul, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
 import { dtypeFromOnnx } from "../core/dtype.ts";
-import { containerType, itemOf, itemType } from "../graph/container-type.ts";
+import { containerType, itemOf, itemType, unranked } from "../graph/container-type.ts";
 import { defineOp, int, required, type InferContext, type TypeInfo } from "../graph/op.ts";
 import * as evaluate from "../evaluate/sequence.ts";
 import { axisWithin } from "./axis-reduction.ts";
 import { elementsOf } from "./element-values.ts";
 
 /** Reads a sequence, or makes one anew. */
-const reads = { domain: "", since: 11, fusionKind: "opaque", containers: true } as const;
+const reads = { domain: "", since: 11, fusionKind: "opaque", containers: true, anyRank: true } as const;
 /** Changes a sequence: what is computed before and after it stays apart. */
 const changes = { ...reads, sideEffects: true } as const;
 
@@ -85,7 +85,8 @@ export const ConcatFromSequence = defineOp({
   ...reads, type: "ConcatFromSequence", inputs: { input_sequence: "required" }, attributes: { axis: required("int"), new_axis: int(0) },
   infer({ input_sequence }, { axis: given, new_axis }, context) {
     const { item, length } = nonEmpty(sequenceIn(input_sequence, context), context);
-    const sizes = item.shape ?? context.fail("OF3014", "the rank of the sequence's tensors is not known", "give the shape of an input's tensors with --input_shape or --shape");
+    const sizes = item.shape;
+    if (!sizes) return [unranked(item.dtype)];
     const axis = axisWithin(given, sizes.length + (new_axis ? 1 : 0), context);
     const own = sizes[axis];
     const joined = new_axis ? length : own === null || own === undefined || length === undefined ? undefined : dimMul(length, own);
@@ -96,7 +97,7 @@ export const ConcatFromSequence = defineOp({
 });
 
 export const SplitToSequence = defineOp({
-  ...reads, type: "SplitToSequence", since: 24, inputs: { input: "required", split: "optional" }, integers: ["split"], attributes: { axis: int(0), keepdims: int(1) },
+  ...reads, anyRank: false, type: "SplitToSequence", since: 24, inputs: { input: "required", split: "optional" }, integers: ["split"], attributes: { axis: int(0), keepdims: int(1) },
   infer({ input, split }, { axis: given, keepdims }, context) {
     const axis = axisWithin(given, input.shape.length, context), size = input.shape[axis] ?? 1;
     if (!split) return [sequence({ dtype: input.dtype, shape: keepdims === 0 ? input.shape.toSpliced(axis, 1) : input.shape.with(axis, 1) }, size)];

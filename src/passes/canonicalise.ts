@@ -3,6 +3,7 @@
  * addition, squares as products, two-operand sums as Add, one-sided and two-sided bounds as Clip, division by a power
  * of two as multiplication. Spellings that are equal only up to rounding are alternatives in the rules' patterns.
  */
+import { isUnranked } from "../core/container.ts";
 import { dtypes, isFloat, type DType } from "../core/dtype.ts";
 import { fromBigInts, fromNumbers, sizeOf, toBigInts, toNumbers } from "../core/tensor.ts";
 import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
@@ -22,6 +23,7 @@ export function canonicalise(graph: Graph, ledger: Ledger): boolean {
   for (const node of graph.nodes) {
     for (const inner of subgraphs(node)) if (canonicalise(inner, ledger)) changed = true;
     const { type } = node.op;
+    if (node.inputs.some((v) => isUnranked(v?.type))) continue;
     if ((canonicalisers.get(node.op) ?? []).some((c) => c(node))) {
       ledger.record("canonicalised", type, 0);
       changed = true;

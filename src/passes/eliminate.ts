@@ -2,7 +2,7 @@
  * Elimination: nodes that do nothing go, chains of views become one, and all spellings of a reshape become Reshape.
  * Exact: every result keeps its bits. A graph output keeps its name.
  */
-import { sameContainer } from "../core/container.ts";
+import { isUnranked, sameContainer } from "../core/container.ts";
 import { dimEqual, shapeEqual, symbolsOf, type Dim } from "../core/dim.ts";
 import { bitsOf, dtypes, isFloat, isInteger, type DType } from "../core/dtype.ts";
 import { toNumbers } from "../core/tensor.ts";
@@ -44,6 +44,7 @@ function eliminateIn(graph: Graph, ledger: Ledger, symbols: ReadonlySet<string> 
   for (const node of graph.nodes) {
     for (const inner of subgraphs(node)) if (eliminateIn(inner, ledger, symbols)) changed = true;
     if (!graph.has(node)) continue;
+    if ([...node.inputs, ...node.outputs].some((v) => isUnranked(v?.type))) { if (passesOn.has(node.op) && dropNode(node, ledger)) changed = true; continue; }
     if (dropNode(node, ledger) || unifyReshape(node, ledger, symbols) || composeNode(node, ledger)) changed = true;
   }
   return changed;
@@ -84,6 +85,9 @@ const isOne = (x: number): boolean => x === 1;
 /** x + (-0) is x; x + 0 is not, where x is -0. */
 const isAdditiveZero = (x: number, dtype: DType): boolean => x === 0 && (isInteger(dtype) || Object.is(x, -0));
 const isSubtractiveZero = (x: number, dtype: DType): boolean => x === 0 && (isInteger(dtype) || Object.is(x, 0));
+
+/** Those whose result is their input whatever its rank. */
+const passesOn: ReadonlySet<OpDef> = new Set([Identity, OptionalGetElement]);
 
 /** Shapes are compared by the caller. */
 const sameAs: ReadonlyMap<OpDef, SameAs> = new Map<OpDef, SameAs>([

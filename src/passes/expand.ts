@@ -1,8 +1,10 @@
 /**
  * Composite operators: nodes that have no kernel of their own, but which other operators say. They are replaced by
- * those, so that the parts are compiled and fused like any others.
+ * those, so that the parts are compiled and fused like any others. One that reads or gives a tensor of any rank stays,
+ * since its parts would have no kernels either.
  */
 import { present } from "../core/assert.ts";
+import { isUnranked } from "../core/container.ts";
 import { attributesOf } from "../graph/elements.ts";
 import { freshSymbol } from "../graph/fresh.ts";
 import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
@@ -27,7 +29,7 @@ export function expandComposites(graph: Graph, ledger: Ledger, portable = false)
 }
 
 function expandNode(node: Node, ledger: Ledger, portable: boolean): boolean {
-  if (!node.op.expand || hasKernel(node) || node.outputs.every(isUnused)) return false;
+  if (!node.op.expand || hasKernel(node) || node.outputs.every(isUnused) || [...node.inputs, ...node.outputs].some((v) => isUnranked(v?.type))) return false;
   const steps = node.op.expand({
     inputs: node.inputs.map((v) => v?.name), inputTypes: node.inputs.map((v) => v && typeWithConstant(v)),
     outputs: node.outputs.map((v) => v.name), outputTypes: node.outputs.map((v) => v.type),

@@ -4,6 +4,7 @@
  * for terms that say `shared`), and nothing with side effects or random results stands between its nodes.
  * When it fails, the attempt that came furthest is the near miss, with what was wrong in it.
  */
+import { isUnranked } from "../core/container.ts";
 import { sameTensor, sizeOf, toNumbers } from "../core/tensor.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { rootsOf, type ConstantValue, type OpTerm, type Term } from "./pattern.ts";
@@ -109,6 +110,8 @@ class Attempt {
     const producer = value.producer;
     if (!producer || !term.ops.includes(producer.node.op) || producer.node.graph !== this.#root.graph) return this.#otherOperator(term, value);
     const { node, index } = producer;
+    const open = [...node.inputs, ...node.outputs].find((v) => isUnranked(v?.type));
+    if (open) return this.#fail("rank-unknown", `the rank of '${open.name}' is known only when the model runs`, "give the shapes of the model's inputs");
     if (index !== term.output) return this.#fail("other-output", `'${value.name}' is output ${index} of ${node.op.type} '${node.name}', wanted ${term.output}`, "use that output");
     const before = this.#nodeOf.get(term) ?? (term.as === undefined ? undefined : this.#bound.get(term.as));
     if (before) return before === node ? rest() : this.#fail("different-operand", `'${node.name}' stands where '${before.name}' is wanted`, "none: with two operands it is another function");

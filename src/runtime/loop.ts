@@ -51,7 +51,7 @@ class Slices {
 
   add(t: Tensor): void {
     this.#dims ??= t.dims;
-    if (t.dims.some((d, axis) => d !== this.#dims?.[axis]))
+    if (t.dims.length !== this.#dims.length || t.dims.some((d, axis) => d !== this.#dims?.[axis]))
       fail("OF7016", `a loop stacks a result of [${t.dims.join(", ")}] on others of [${this.#dims.join(", ")}]`, { hint: "every iteration must give a slice of the same shape" });
     this.#count++;
     if (t.dtype === "string") { this.#strings.push(...stringsOf(t)); return; }

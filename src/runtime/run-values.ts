@@ -22,6 +22,7 @@ const refuse = (name: string, container: Container, wrong: string): never =>
 
 function convert(container: Container, feed: Feed, name: string): Datum {
   switch (container.kind) {
+    case "tensor": return convertItem(container.item, feed, name);
     case "optional": return feed === null || feed === undefined ? null : convertItem(container.item, feed, name);
     case "sequence": return Array.isArray(feed) ? feed.map((x: Feed) => convertItem(container.item, x, name)) : refuse(name, container, "it is no array");
     case "map": {

@@ -35,6 +35,7 @@ export function generateDatum(type: ItemType, kind: InputKind, seed: number): Da
   const { dtype, shape, container } = type;
   if (!container) return generateTensor(dtype, (shape ?? [null]).map((d) => (typeof d === "number" ? d : 2)), kind, seed);
   switch (container.kind) {
+    case "tensor": return generateDatum(container.item, kind, seed);
     case "optional": return generateDatum(container.item, kind, seed);
     case "sequence": return [generateDatum(container.item, kind, seed), generateDatum(container.item, kind, seed + 1)];
     case "map": {

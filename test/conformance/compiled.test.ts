@@ -6,7 +6,7 @@ import { isTensor, type Datum } from "../../src/core/datum.ts";
 import { toNumbers } from "../../src/core/tensor.ts";
 import { load, type RunValue } from "../../src/runtime/index.ts";
 import { datumOf, resultOf } from "../../src/runtime/run-values.ts";
-import { fixIntegers, loadNodeCase, nodeCaseNames } from "../support/node-cases.ts";
+import { fedOtherwise, fixIntegers, loadNodeCase, nodeCaseNames } from "../support/node-cases.ts";
 import { leftOut, outside } from "./exclusions.ts";
 import { nodeCaseMismatch } from "./tolerance.ts";
 
@@ -14,7 +14,7 @@ const names = nodeCaseNames();
 test.skipIf(names.length > 0)("set ONNXFUSE_TEST_DATA to run the node tests", () => {});
 
 async function run(bytes: Uint8Array, feeds: Record<string, Datum>, expected: Record<string, Datum>, enableFusion = true): Promise<void> {
-  const session = await load(compileModel(bytes, { enableFusion }).artifact);
+  const session = await load(compileModel(bytes, { enableFusion, inputShapes: fedOtherwise(bytes, feeds) }).artifact);
   try {
     const results = await session.run<Record<string, RunValue>>(Object.fromEntries(Object.entries(feeds).map(([name, d]) => [name, resultOf(d)])));
     for (const [name, t] of Object.entries(expected)) {

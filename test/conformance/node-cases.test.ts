@@ -7,7 +7,7 @@ import { verifyGraph } from "../../src/graph/verify.ts";
 import { readModel } from "../../src/onnx/read.ts";
 import { operators } from "../../src/ops/index.ts";
 import { interpretData } from "../../src/reference/interpret.ts";
-import { fixIntegers, loadNodeCase, nodeCaseNames } from "../support/node-cases.ts";
+import { fedOtherwise, fixIntegers, loadNodeCase, nodeCaseNames } from "../support/node-cases.ts";
 import { leftOut, outside } from "./exclusions.ts";
 import { nodeCaseMismatch } from "./tolerance.ts";
 
@@ -15,7 +15,7 @@ const names = nodeCaseNames();
 test.skipIf(names.length > 0)("set ONNXFUSE_TEST_DATA to run the node tests", () => {});
 
 function run(bytes: Uint8Array, feeds: Record<string, Datum>, expected: Record<string, Datum>): void {
-  const { graph } = readModel(bytes, operators);
+  const { graph } = readModel(bytes, operators, { inputShapes: fedOtherwise(bytes, feeds) });
   verifyGraph(graph);
   const results = interpretData(graph, feeds);
   for (const [name, t] of Object.entries(expected)) expect(nodeCaseMismatch(results[name], t), name).toBeUndefined();

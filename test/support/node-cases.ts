@@ -78,6 +78,17 @@ export function unpackedArchive(named: RegExp): string | undefined {
   return target;
 }
 
+/** Shapes to compile for: those of the tensors that are fed otherwise than the model declares its inputs. */
+export function fedOtherwise(bytes: Uint8Array, feeds: Record<string, Datum>): Record<string, readonly number[]> {
+  const { graph } = fromBinary(ModelProtoSchema, bytes);
+  return Object.fromEntries((graph?.input ?? []).flatMap(({ name, type }): [string, readonly number[]][] => {
+    const fed = feeds[name], declared = type?.value.case === "tensorType" ? type.value.value.shape?.dim : undefined;
+    if (!fed || !isTensor(fed) || !declared) return [];
+    const differs = declared.length !== fed.dims.length || declared.some(({ value }, axis) => value.case === "dimValue" && value.value > 0n && Number(value.value) !== fed.dims[axis]);
+    return differs ? [[name, fed.dims]] : [];
+  }));
+}
+
 /** The model with its integer inputs fixed: some operators need theirs (axes, shapes, repeats) before running. */
 export function fixIntegers(bytes: Uint8Array, feeds: Record<string, Datum>): { bytes: Uint8Array; feeds: Record<string, Datum> } {
   const model = fromBinary(ModelProtoSchema, bytes);
