@@ -12,7 +12,7 @@ export const elements: CatalogueSection = {
     row("hard sigmoid and hard swish", "rule", "where its conditions hold", "recognise-hard-sigmoid", "recognise-hard-swish"),
     row("softplus, Mish, softsign, leaky ReLU", "rule", "where its conditions hold", "recognise-softplus", "recognise-mish", "recognise-softsign", "recognise-leaky-relu"),
     row("ELU, SELU, CELU and PReLU spelled out", "partition", "one loop over elements: no operator is needed"),
-    row("gated activations (GEGLU, SwiGLU)", "rule", "one loop over elements, or the epilogue; gate and up in products of their own are two calls, the second of which takes the product of both", "merge-sibling-products"),
+    row("gated activations (GEGLU, SwiGLU)", "rule", "gate and up in products of their own are one kernel, in whose epilogue both meet; as halves of one product they are a loop over elements behind it", "merge-gated-products"),
     row("Softmax spelled out, with masks, biases and NaN replaced", "rule", "one kernel over rows", "recognise-softmax"),
     row("exact GELU replaced by its approximation; softmax in half precision", "none", "other values: what the model says is computed"),
     row("an order-keeping function before ArgMax or TopK left out", "none", "rounding makes ties that were none"),

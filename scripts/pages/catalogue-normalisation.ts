@@ -19,7 +19,7 @@ export const normalisation: CatalogueSection = {
     row("division by the root of the sum of squares", "partition", "one call: a row's sum is taken and used in the same loop over rows"),
     row("ReduceL1, L2, SumSquare, LogSum, LogSumExp from their parts", "partition", "element-wise work is pulled into the reduction: one call. LogSumExp stays as written, since the operator's shift by the maximum changes what overflows"),
     row("ReduceMean over the plane as GlobalAveragePool, and back", "kernel", "both are the same loops"),
-    row("two reductions after each other as one", "missing", "two calls, the second over a small result: a float sum taken in another order may overflow where the two did not"),
+    row("two reductions after each other as one", "rule", "maxima, norms and integers everywhere; float sums, means and products where approximations are allowed: in another order they may overflow", "merge-reductions", "merge-sums"),
     row("a reduction and Unsqueeze, Squeeze or Reshape", "layout", "a view of the result"),
     row("adaptive pooling", "operator", "exporters write fixed windows or a mean, which are read as such"),
     row("pooled sums, strides moved into pools", "none", "it changes which elements are read; no model here has it"),

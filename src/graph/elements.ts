@@ -27,7 +27,7 @@ export interface ElementsOptions {
   /** Nodes whose element functions are inlined. */
   readonly inline: ReadonlySet<Node>;
   readonly bufferOf: (value: Value) => Buffer;
-  readonly given?: Given | undefined;
+  readonly given?: readonly Given[];
 }
 
 /** Known elements up to this many are chosen by index without memory. */
@@ -40,13 +40,12 @@ export class Elements {
   readonly #options: ElementsOptions;
   readonly #functions = new Map<Node, readonly ElementFunction[]>();
   readonly #elements = new Map<Value, Map<string, Expr>>();
-  readonly #given: { readonly value: Value; readonly key: string; readonly element: Expr } | undefined;
+  readonly #given: ReadonlyMap<Value, { readonly key: string; readonly element: Expr }>;
 
   constructor(options: ElementsOptions) {
     this.table = options.table;
     this.#options = options;
-    const g = options.given;
-    this.#given = g && { value: g.value, key: this.#key(g.indices), element: g.element };
+    this.#given = new Map((options.given ?? []).map((g) => [g.value, { key: this.#key(g.indices), element: g.element }]));
   }
 
   /** The element of `value` at `indices`, shared through the table. */
@@ -65,9 +64,10 @@ export class Elements {
   #key(indices: readonly Expr[]): string { return indices.map((i) => this.table.id(i)).join(","); }
 
   #pull(value: Value, indices: readonly Expr[], key: string): Expr {
-    if (this.#given?.value === value) {
-      invariant(this.#given.key === key, `${value.name} is read at other indices than it is accumulated at`);
-      return this.#given.element;
+    const given = this.#given.get(value);
+    if (given) {
+      invariant(given.key === key, `${value.name} is read at other indices than it is accumulated at`);
+      return given.element;
     }
     const known = this.#known(value, indices);
     if (known) return known;

@@ -110,6 +110,8 @@ export interface Anchor {
   readonly axes: readonly Axis[];
   /** Naive value of the accumulator, for the plain body of the kernel. */
   readonly accumulate: Expr;
+  /** The same of the operator's further outputs, each with an accumulator of its own. */
+  readonly others?: readonly { readonly accumulator: string; readonly element: Expr; readonly accumulate: Expr }[];
   readonly structure: (stores: readonly EpilogueStore[]) => Structure;
 }
 

@@ -35,14 +35,14 @@ interface Scope {
 }
 
 /** Loops for all stores, in one statement. Expressions are shared through `table`. */
-export function buildLoops(table: ExprTable, stores: readonly ElementStore[], definition?: Definition): Stmt {
-  return new LoopBuilder(table, stores, definition).build();
+export function buildLoops(table: ExprTable, stores: readonly ElementStore[], definitions: readonly Definition[] = []): Stmt {
+  return new LoopBuilder(table, stores, definitions).build();
 }
 
 class LoopBuilder {
   readonly #table: ExprTable;
   readonly #stores: readonly ElementStore[];
-  readonly #definition: (Definition & { readonly shared: Expr }) | undefined;
+  readonly #definitions: readonly (Definition & { readonly shared: Expr })[];
   readonly #uses = new Map<Expr, number>();
   readonly #free = new Map<Expr, ReadonlySet<Axis>>();
   readonly #safe = new Map<Expr, boolean>();
@@ -52,10 +52,10 @@ class LoopBuilder {
   readonly #axisNames = new Set<string>();
   #locals = 0;
 
-  constructor(table: ExprTable, stores: readonly ElementStore[], definition: Definition | undefined) {
+  constructor(table: ExprTable, stores: readonly ElementStore[], definitions: readonly Definition[]) {
     this.#table = table;
     this.#stores = stores.map((s) => ({ ...s, indices: s.indices.map((e) => table.make(e)), value: table.make(s.value) }));
-    this.#definition = definition && { ...definition, shared: table.make(definition.value) };
+    this.#definitions = definitions.map((d) => ({ ...d, shared: table.make(d.value) }));
     const seen = new Set<Expr>();
     const count = (e: Expr): void => { this.#uses.set(e, (this.#uses.get(e) ?? 0) + 1); };
     const visit = (root: Expr): void => {
@@ -65,7 +65,7 @@ class LoopBuilder {
         if (e.kind === "reduce") this.#reduces.push(e);
       }, seen);
     };
-    if (this.#definition) visit(this.#definition.shared);
+    for (const d of this.#definitions) visit(d.shared);
     for (const s of this.#stores) { s.indices.forEach(visit); visit(s.value); }
   }
 
@@ -106,8 +106,7 @@ class LoopBuilder {
 
   /** Every value is computed before the first store, so that a store never hides what another value reads. */
   #leaf(stores: readonly ElementStore[], scope: Scope): void {
-    const d = this.#definition;
-    if (d && stores.some((s) => s.axes.length === d.axes.length && s.axes.every((a, i) => a === d.axes[i]))) this.#define(d, scope);
+    for (const d of this.#definitions) if (stores.some((s) => s.axes.length === d.axes.length && s.axes.every((a, i) => a === d.axes[i]))) this.#define(d, scope);
     const values = stores.map((s) => {
       const value = this.#place(s.value, scope);
       return stores.length > 1 && !isLeaf(value) ? this.#bind(s.value, value, scope) : value;
@@ -166,7 +165,7 @@ class LoopBuilder {
   }
   #freshLocal(): string {
     let name = `t${this.#locals++}`;
-    while (name === this.#definition?.name) name = `t${this.#locals++}`;
+    while (this.#definitions.some((d) => d.name === name)) name = `t${this.#locals++}`;
     return name;
   }
 
@@ -213,7 +212,7 @@ class LoopBuilder {
   /** Another reduction over the same axes, in the same loop, that does not wait for this one. */
   #joins(r: Reduce, e: Reduce, home: Scope): boolean {
     if (r.axes.length !== e.axes.length || r.axes.some((a, i) => a !== e.axes[i])) return false;
-    if (r === this.#definition?.shared || e === this.#definition?.shared) return false;
+    if (this.#definitions.some((d) => d.shared === r || d.shared === e)) return false;
     if (this.#begun.has(r) || !this.#isSafe(r) || this.#lookup(r, home) || this.#dependsOnLocal(r)) return false;
     const free = this.#freeAxes(r), own = this.#freeAxes(e);
     if (free.size !== own.size || [...free].some((a) => !own.has(a))) return false;
@@ -251,7 +250,7 @@ class LoopBuilder {
     if (known) return known;
     const out = new Set<Axis>();
     if (e.kind === "axis") out.add(e.axis);
-    if (e.kind === "local") for (const a of this.#definition?.axes ?? []) out.add(a);
+    if (e.kind === "local") for (const a of this.#definitions[0]?.axes ?? []) out.add(a);
     for (const c of operandsOf(e)) for (const a of this.#freeAxes(c)) out.add(a);
     if (e.kind === "reduce") for (const a of e.axes) out.delete(a);
     this.#free.set(e, out);

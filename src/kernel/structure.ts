@@ -28,6 +28,8 @@ export interface MatMulStructure {
   /** Where `b` is a matrix of integers, scaled in blocks: what it is computed from. */
   readonly quantized?: QuantizedMatrix;
   readonly accumulator: Accumulator;
+  /** Further products of the same left operand, of the same sizes: the stores may read all accumulators. */
+  readonly others?: readonly { readonly b: Expr; readonly accumulator: Accumulator }[];
   readonly stores: readonly EpilogueStore[];
 }
 

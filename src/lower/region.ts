@@ -41,13 +41,14 @@ function anchoredKernel(region: Region, node: Node, name: string, bufferOf: (val
   const prologue = new Set(region.nodes.filter((n) => n !== node));
   const operands = new Elements({ table, inline: prologue, bufferOf });
   const anchor = present(node.op.anchor, `anchor of ${node.op.type}`).call(node.op, named(node.op, node.inputs.map((v) => v && operands.operand(v, true))), attributesOf(node), lowerContext(node));
-  const accumulated = present(node.outputs[0], `output of ${node.name}`);
-  const elements = new Elements({ table, inline: prologue, bufferOf, given: { value: accumulated, indices: anchor.indices, element: anchor.element } });
+  const parts = [{ element: anchor.element, accumulate: anchor.accumulate, accumulator: undefined }, ...(anchor.others ?? [])];
+  const given = parts.map(({ element }, i) => ({ value: present(node.outputs[i], `output ${i} of ${node.name}`), indices: anchor.indices, element }));
+  const elements = new Elements({ table, inline: prologue, bufferOf, given });
   const indices = anchor.indices.map((e) => table.make(e));
   const stores = region.outputs.map((value): EpilogueStore => ({ buffer: bufferOf(value), indices, value: elements.at(value, indices) }));
   const structure = sharedStructure(anchor, stores, table);
-  const definition = { name: accumulatorOf(structure), axes: anchor.axes, value: anchor.accumulate };
-  const body = buildLoops(table, stores.map((s) => ({ ...s, axes: anchor.axes })), definition);
+  const definitions = parts.map(({ accumulator = accumulatorOf(structure), accumulate }) => ({ name: accumulator, axes: anchor.axes, value: accumulate }));
+  const body = buildLoops(table, stores.map((s) => ({ ...s, axes: anchor.axes })), definitions);
   const outputs = stores.map((s) => s.buffer), kernel = finish(name, body, outputs, [], structure);
   return operandsOf(structure).every((b) => kernel.inputs.includes(b)) ? kernel : finish(name, body, outputs, [], undefined);
 }
@@ -57,7 +58,7 @@ function operandsOf(s: Structure): readonly Buffer[] {
   if (s.kind === "recurrence") return [];
   if (s.kind === "conv") return [s.input, s.weight];
   const out: Buffer[] = [];
-  for (const root of s.kind === "matmul" ? [s.a, s.b] : [s.q, s.k, s.v]) visitExpr(root, (e) => { if (e.kind === "load") out.push(e.buffer); });
+  for (const root of s.kind === "matmul" ? [s.a, s.b, ...(s.others ?? []).map((o) => o.b)] : [s.q, s.k, s.v]) visitExpr(root, (e) => { if (e.kind === "load") out.push(e.buffer); });
   return out;
 }
 
@@ -66,7 +67,7 @@ function sharedStructure(anchor: Anchor, stores: readonly EpilogueStore[], table
   const s = anchor.structure(stores);
   const make = (e: Expr): Expr => table.make(e);
   switch (s.kind) {
-    case "matmul": return { ...s, a: make(s.a), b: make(s.b) };
+    case "matmul": return { ...s, a: make(s.a), b: make(s.b), ...(s.others ? { others: s.others.map((o) => ({ ...o, b: make(o.b) })) } : {}) };
     case "conv": return s.zeroPoints ? { ...s, zeroPoints: { input: make(s.zeroPoints.input), weight: make(s.zeroPoints.weight) } } : s;
     case "attention": return {
       ...s, q: make(s.q), k: make(s.k), v: make(s.v), score: make(s.score),

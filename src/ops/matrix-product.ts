@@ -1,4 +1,5 @@
 /** What matrix products share: numpy's shape rules, the naive sum and the structure. */
+import { invariant } from "../core/assert.ts";
 import { broadcastShapes, formatShape, type Dim } from "../core/dim.ts";
 import type { Anchor, InferContext, Operand, TypeInfo } from "../graph/op.ts";
 import { axisOf, constant, i32, local, mul, reduce, scalarType, type Axis, type Expr, type Scalar } from "../kernel/expr.ts";
@@ -66,6 +67,23 @@ function place(p: MatrixProduct, indices: readonly Expr[]): { batch: readonly Ex
     batch: indices.slice(0, depth),
     row: p.vectorA ? zero : (indices[depth] ?? zero),
     column: p.vectorB ? zero : (indices[depth + (p.vectorA ? 0 : 1)] ?? zero),
+  };
+}
+
+/** The anchor of products of one left operand with several right ones of one size, each with an accumulator and an output of its own. */
+export function anchorProducts(first: MatrixProduct, others: readonly MatrixProduct[], accumulator: Scalar): Anchor {
+  const plain = anchorMatrixProduct(first, accumulator, (e) => e), type = scalarType(accumulator);
+  const structure = plain.structure([]);
+  invariant(structure.kind === "matmul", "the anchor of a product is one");
+  const { batch, n, k, a } = structure, zero = constant(0, i32);
+  const more = others.map((p, i) => {
+    const name = `acc${i + 1}`, b = p.b(batch.map(axisOf), axisOf(k), p.vectorB ? zero : axisOf(n));
+    const accumulate: Expr = { kind: "reduce", op: "add", axes: [k], init: constant(0, type), body: mul(a, b), type };
+    return { b, accumulator: name, element: local(name, type), accumulate };
+  });
+  return {
+    ...plain, others: more,
+    structure: (stores) => ({ ...structure, stores, others: more.map((o) => ({ b: o.b, accumulator: { name: o.accumulator, type } })) }),
   };
 }
 

@@ -8,7 +8,7 @@ import { hasKernel } from "../graph/has-kernel.ts";
 import { subgraphs, type Graph, type Node } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
 import { SharedMemory } from "../graph/shared-memory.ts";
-import { ValueCheck, ValueRange } from "../ops/index.ts";
+import { SiblingMatMul, ValueCheck, ValueRange } from "../ops/index.ts";
 import type { Site } from "../rewrite/site.ts";
 import { growAnchored } from "./grow-anchored.ts";
 import { Groups, type Group } from "./groups.ts";
@@ -51,10 +51,13 @@ export function partition(graph: Graph, options: PartitionOptions): Partition {
 function place(node: Node, groups: Groups, memory: SharedMemory): void {
   if (subgraphs(node).length || node.op === ValueRange || !hasKernel(node) || node.outputs.every((v) => v.type.elements)) groups.add(node, "alone");
   else if (looksOnly(node) && memory.add(node)) groups.add(node, "view");
-  else if (node.op.anchor) groups.add(node, node.outputs.length === 1 ? "anchored" : "alone", node);
+  else if (node.op.anchor) groups.add(node, isSumsOnly(node) ? "anchored" : "alone", node);
   else if (node.op.whole) groups.add(node, "alone", node);
   else groups.add(node, isFree(node) ? "free" : "alone");
 }
+
+/** Whether every output is an accumulator that an epilogue may read. */
+const isSumsOnly = (node: Node): boolean => node.outputs.length === 1 || node.op === SiblingMatMul;
 
 /** Whether a node could be a view or a concatenation; nothing else is worth asking. */
 const looksOnly = ({ op }: Node): boolean => op.fusionKind === "injective" || op.fusionKind === "broadcast" || op.fusionKind === "elementwise";

@@ -27,12 +27,16 @@ import { mergeClips } from "./merge-clips.ts";
 import { mergeFactors } from "./merge-factors.ts";
 import { mergeFollowingConvs } from "./merge-following-convs.ts";
 import { mergeFollowingProducts } from "./merge-following-products.ts";
+import { mergeGatedProducts } from "./merge-gated-products.ts";
 import { mergeLowRankAdapter } from "./merge-low-rank-adapter.ts";
 import { mergeParallelConvs } from "./merge-parallel-convs.ts";
+import { mergeReductions } from "./merge-reductions.ts";
 import { mergeRequantization } from "./merge-requantization.ts";
 import { mergeSiblingConvolutions } from "./merge-sibling-convolutions.ts";
 import { mergeSiblingProducts } from "./merge-sibling-products.ts";
 import { mergeSlices } from "./merge-slices.ts";
+import { mergeSplitConvolutions } from "./merge-split-convolutions.ts";
+import { mergeSums } from "./merge-sums.ts";
 import { packGatheredWeights } from "./pack-gathered-weights.ts";
 import { padIntoAveragePool } from "./pad-into-average-pool.ts";
 import { padIntoConv } from "./pad-into-conv.ts";
@@ -59,7 +63,7 @@ import { recogniseSoftsign } from "./recognise-softsign.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeLowRankAdapter, mergeParallelConvs, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -89,12 +93,16 @@ export const rules: readonly Rule[] = [
   mergeFactors,
   mergeFollowingConvs,
   mergeFollowingProducts,
+  mergeGatedProducts,
   mergeLowRankAdapter,
   mergeParallelConvs,
+  mergeReductions,
   mergeRequantization,
   mergeSiblingConvolutions,
   mergeSiblingProducts,
   mergeSlices,
+  mergeSplitConvolutions,
+  mergeSums,
   packGatheredWeights,
   padIntoAveragePool,
   padIntoConv,

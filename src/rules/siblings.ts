@@ -34,13 +34,13 @@ export interface SiblingKind {
 }
 
 /** One element-wise node behind a contraction: which input carries the value, the others being constants. */
-interface Step { readonly node: Node; readonly carried: number; readonly scaled?: Scaled }
+export interface Step { readonly node: Node; readonly carried: number; readonly scaled?: Scaled }
 /** What a step multiplies by where it is no constant: one number that is known at run time, the same for all branches, times constants. */
 interface Scaled { readonly factor: Value; readonly own: Tensor }
-interface Branch { readonly contraction: Node; readonly columns: number; readonly steps: readonly Step[] }
+export interface Branch { readonly contraction: Node; readonly columns: number; readonly steps: readonly Step[] }
 /** A step of all branches; a branch that lacks it adds nothing there. */
-interface JoinedStep { readonly op: OpDef; readonly carried: number; readonly of: readonly (Step | undefined)[] }
-interface Joined { readonly branches: readonly Branch[]; readonly steps: readonly JoinedStep[] }
+export interface JoinedStep { readonly op: OpDef; readonly carried: number; readonly of: readonly (Step | undefined)[] }
+export interface Joined { readonly branches: readonly Branch[]; readonly steps: readonly JoinedStep[] }
 
 /** Contractions of the same operator and attributes on the same input, with constant weights of their own; in the order of use. */
 function siblingsOf(node: Node, kind: SiblingKind): readonly Node[] {
@@ -64,7 +64,7 @@ function fitsBeside(a: Node, b: Node, kind: SiblingKind): boolean {
     && (kind.sharedInputs ?? []).every((i) => a.inputs[i] === b.inputs[i])
     && p.type.shape.every((d, i) => i === axis || d === q.type.shape[i]) && sameAttributes(a, b);
 }
-const sameAttributes = (a: Node, b: Node): boolean => {
+export const sameAttributes = (a: Node, b: Node): boolean => {
   const keys = new Set([...Object.keys(a.attributes), ...Object.keys(b.attributes)]);
   return [...keys].every((k) => sameAttribute(a.attributes[k], b.attributes[k]));
 };
@@ -105,7 +105,8 @@ function joinSome(candidates: readonly Branch[], kind: SiblingKind): Joined | Re
   return present(refusal, "reason for which branches were left out");
 }
 
-function branchOf(contraction: Node, kind: SiblingKind): Branch {
+/** A contraction and what follows it alone, element by element. */
+export function branchOf(contraction: Node, kind: Pick<SiblingKind, "columnAxis">): Branch {
   const [result] = contraction.outputs, axis = kind.columnAxis(contraction);
   const columns = Number(result?.type.shape[axis] ?? 0), steps: Step[] = [];
   for (let value = result; value;) {
@@ -117,13 +118,15 @@ function branchOf(contraction: Node, kind: SiblingKind): Branch {
   return { contraction, columns, steps };
 }
 
+/** Whether a node computes element by element, the same on every run. */
+export const isElementWise = ({ op }: Node): boolean => (op.fusionKind === "elementwise" || op.fusionKind === "broadcast") && op.deterministic !== false && op.sideEffects !== true;
+
 /** The only reader of a value, where it is element-wise and all else it reads is one number, or one a column. */
 function stepAfter(value: Value, axis: number): Step | undefined {
   const [use, more] = value.uses, rank = value.type.shape.length;
   if (!use || more || value.resultOf.length > 0 || use.node.graph !== value.graph) return undefined;
   const { node, index } = use, [result, another] = node.outputs;
-  const { fusionKind, deterministic, sideEffects } = node.op;
-  if ((fusionKind !== "elementwise" && fusionKind !== "broadcast") || deterministic === false || sideEffects || !result || another) return undefined;
+  if (!isElementWise(node) || !result || another) return undefined;
   if (!shapeEqual(result.type.shape, value.type.shape) || !isFloat(result.type.dtype)) return undefined;
   const others = node.inputs.filter((v, i): v is Value => v !== undefined && i !== index);
   const fits = (v: Value): boolean => isConstant(v) && isFloat(v.type.dtype) && v.type.shape.every((d, i) => d === 1 || i === axis - rank + v.type.shape.length);
@@ -141,7 +144,7 @@ function scaledBy(v: Value, fits: (v: Value) => boolean): Scaled | undefined {
 }
 
 /** What the branches do alike, from the contraction on. Only an addition may be missing in some. */
-function commonSteps(branches: readonly Branch[]): readonly JoinedStep[] {
+export function commonSteps(branches: readonly Branch[]): readonly JoinedStep[] {
   const out: JoinedStep[] = [], at = branches.map(() => 0);
   for (;;) {
     const next = branches.map((b, i) => b.steps[at[i] ?? 0]);
@@ -167,7 +170,7 @@ function isAlike(a: Step, b: Step): boolean {
 const sameInput = (a: Value | undefined, b: Value | undefined): boolean => a === b || (a?.constant !== undefined && b?.constant !== undefined && sameTensor(a.constant, b.constant));
 
 /** The value that the joined steps of a branch end in. */
-function endOf({ branches, steps }: Joined, i: number): Value {
+export function endOf({ branches, steps }: Joined, i: number): Value {
   const own = steps.flatMap((s) => s.of[i] ?? []);
   return present((own.at(-1)?.node ?? branches[i]?.contraction)?.outputs[0], "result of a branch");
 }
@@ -235,7 +238,15 @@ function insertJoined(joined: Joined, kind: SiblingKind, edit: Editor): Replacem
     const zeros = constantsOf(kind.zeroInput), shared = (kind.sharedInputs ?? []).map((i) => node.inputs[i]);
     inputs.push(...shared, zeros.some((z) => z !== undefined) ? edit.constant(columnValues(zeros, columns, 0, 0), `${node.name}_zero_points`) : undefined);
   }
-  let value = edit.insert(node.op, inputs, node.attributes, { name: node.name });
+  const value = insertSteps(edit.insert(node.op, inputs, node.attributes, { name: node.name }), steps, columns, behind, edit);
+  const sizes = edit.constant(fromNumbers("int64", [columns.length], columns), `${node.name}_columns`);
+  const parts = edit.insert(Split, [value, sizes], { axis }, { name: `${node.name}_split`, outputCount: columns.length }).producer?.node.outputs ?? [];
+  return new Map(branches.map((_, i) => [endOf(joined, i), present(parts[i], "part of the joined result")]));
+}
+
+/** Inserts what all branches do, on the joined result; constants of a branch stand for its columns, `behind` which so many axes follow. */
+export function insertSteps(start: Value, steps: readonly JoinedStep[], columns: readonly number[], behind: number, edit: Editor): Value {
+  let value = start;
   for (const { op, carried, of } of steps) {
     const model = present(of.find((s) => s !== undefined), "a step of some branch").node;
     const factor = of.find((s) => s?.scaled)?.scaled?.factor;
@@ -245,13 +256,11 @@ function insertJoined(joined: Joined, kind: SiblingKind, edit: Editor): Replacem
     };
     value = edit.insert(op, model.inputs.map((own, i) => (i === carried ? value : byColumn.has(op) ? joinedOperand() : own)), model.attributes, { name: model.name });
   }
-  const sizes = edit.constant(fromNumbers("int64", [columns.length], columns), `${node.name}_columns`);
-  const parts = edit.insert(Split, [value, sizes], { axis }, { name: `${node.name}_split`, outputCount: columns.length }).producer?.node.outputs ?? [];
-  return new Map(branches.map((_, i) => [endOf(joined, i), present(parts[i], "part of the joined result")]));
+  return value;
 }
 
 /** Tensors that differ along `axis` only, joined there. */
-function sideBySide(tensors: readonly Tensor[], axis: number): Tensor {
+export function sideBySide(tensors: readonly Tensor[], axis: number): Tensor {
   const [first] = tensors, dims = first?.dims ?? [], outer = sizeOf(dims.slice(0, axis));
   const each = tensors.map((t) => ({ values: toNumbers(t), run: sizeOf(t.dims.slice(axis)) }));
   const total = each.reduce((n, e) => n + e.run, 0), values = new Float64Array(outer * total);
@@ -260,7 +269,7 @@ function sideBySide(tensors: readonly Tensor[], axis: number): Tensor {
 }
 
 /** A number for each column of all branches: a branch's own, its only one for all of its columns, or `none`, which adds nothing. `behind`: how many axes follow. */
-function columnValues(given: readonly (Tensor | undefined)[], columns: readonly number[], behind: number, none = -0): Tensor {
+export function columnValues(given: readonly (Tensor | undefined)[], columns: readonly number[], behind: number, none = -0): Tensor {
   const values = columns.flatMap((count, i) => {
     const own = given[i] && toNumbers(given[i]);
     return Array.from({ length: count }, (_, c) => (own ? own[own.length === 1 ? 0 : c] ?? 0 : none));

@@ -275,6 +275,7 @@ export const hostOperators: Readonly<Record<string, () => Promise<Evaluate | Eva
   "onnxfuse:FlashAttention": () => import("../evaluate/onnxfuse-flash-attention.ts").then((m) => m.FlashAttention),
   "onnxfuse:Require": () => import("../evaluate/onnxfuse-require.ts").then((m) => m.Require),
   "onnxfuse:ScatterRows": () => import("../evaluate/onnxfuse-scatter-rows.ts").then((m) => m.ScatterRows),
+  "onnxfuse:SiblingMatMul": () => import("../evaluate/onnxfuse-sibling-matmul.ts").then((m) => m.SiblingMatMul),
   "onnxfuse:TableLookup": () => import("../evaluate/onnxfuse-table-lookup.ts").then((m) => m.TableLookup),
   "onnxfuse:ValueRange": () => import("../evaluate/onnxfuse-value-range.ts").then((m) => m.ValueRange),
 };

@@ -25,7 +25,7 @@ const sizes = (dims: readonly Dim[]): string => dims.map(size).join("x");
 export function signatureOf({ structure: s, outputs }: Kernel): string | undefined {
   if (s?.kind !== "matmul" && s?.kind !== "conv") return undefined;
   const how = `${s.accumulator.type.scalar} ${isCostly(s.stores) ? "costly" : "plain"} ${outputs.length}`;
-  if (s.kind === "matmul") return `matmul ${sizes(s.batch.map((a) => a.extent))}[${sizes([s.m.extent, s.k.extent, s.n.extent])}]${s.quantized ? ` q${s.quantized.block}` : ""} ${how}`;
+  if (s.kind === "matmul") return `matmul ${sizes(s.batch.map((a) => a.extent))}[${sizes([s.m.extent, s.k.extent, s.n.extent])}]${s.quantized ? ` q${s.quantized.block}` : ""}${s.others ? ` and ${s.others.length}` : ""} ${how}`;
   return `conv${s.transposed ? " transposed" : ""} ${sizes([s.batch.extent, s.group.extent])}[${size(s.inputChannel.extent)}->${size(s.channel.extent)}] ${sizes(s.output.map((a) => a.extent))} k${sizes(s.kernel.map((a) => a.extent))} s${sizes(s.strides)} d${sizes(s.dilations)} ${how}`;
 }
 

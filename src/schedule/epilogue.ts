@@ -23,6 +23,8 @@ type Load = Extract<Expr, { kind: "load" }>;
 export interface EpilogueSpec {
   readonly stores: readonly EpilogueStore[];
   readonly accumulator: string;
+  /** Accumulators of further products, whose sums lie in memory when the epilogue runs. */
+  readonly others?: readonly string[];
   /** The tile's rows run along these, outermost first; several only where `collapsible` holds. */
   readonly rows: readonly Axis[];
   readonly column: Axis;
@@ -41,6 +43,8 @@ export interface TileStore {
   /** Columns that exist, also when only running tells; accumulators past them are dropped. */
   readonly columns: number | Expr;
   readonly accumulators: Accumulators;
+  /** Where the tiles of the other accumulators lie, row by row. */
+  readonly others?: readonly Expr[];
 }
 
 /** Unrolling a tile's epilogue beyond this many operations a vector costs more code than looping costs time. */
@@ -110,6 +114,7 @@ export class Epilogue {
   private readonly b: KernelBuilder;
   readonly spec: EpilogueSpec;
   private readonly values: readonly { readonly store: EpilogueStore; readonly expression: ElementExpression }[];
+  private readonly accumulators: readonly string[];
   private accesses: readonly Access[] = [];
   private readonly varying = new Map<Expr, boolean>();
   /** Whether unrolling this over a tile would cost more code than looping costs time. */
@@ -120,6 +125,7 @@ export class Epilogue {
     this.b = b;
     this.spec = spec;
     this.values = spec.stores.map((store) => ({ store, expression: new ElementExpression(store.value) }));
+    this.accumulators = [spec.accumulator, ...(spec.others ?? [])];
     this.costly = isCostly(spec.stores);
   }
 
@@ -156,7 +162,8 @@ export class Epilogue {
           const p = rowPointers.get(key);
           return p && moved(p.at, p.access.columnBytes, j * lanes);
         };
-        this.element(into, plus(tile.row, i), plus(tile.column, j * lanes), acc, valid, at);
+        const width = row.length * lanes, others = (tile.others ?? []).map((from) => this.b.let(into, "other", loadAt(from, (i * width + j * lanes) * 4, dtypeOf(acc.type), acc.type)));
+        this.element(into, plus(tile.row, i), plus(tile.column, j * lanes), [acc, ...others], valid, at);
       });
     });
   }
@@ -165,7 +172,7 @@ export class Epilogue {
   private storeLooped(into: Stmt[], tile: TileStore): void {
     const width = (tile.accumulators[0]?.length ?? 0) * 4;
     const type = present(tile.accumulators[0]?.[0], "accumulator").type;
-    const dtype: DType = type.scalar === "f32" ? "float32" : "int32";
+    const dtype = dtypeOf(type);
     const copy = (this.tileCopy ??= this.b.temporary("tile", dtype, [maxTile]));
     const start = this.b.let(into, "tile", addressOf(copy));
     tile.accumulators.forEach((row, i) => row.forEach((acc, j) => into.push(storeAt(start, (i * width + j * 4) * 4, dtype, acc))));
@@ -173,34 +180,35 @@ export class Epilogue {
     const whole = columns.kind === "const" ? constant(Math.floor(Number(columns.value) / 4) * 4, i32) : this.b.let(into, "whole", binary("and", columns, constant(-4, i32)));
     this.b.loop(into, "i", 0, constant(tile.accumulators.length, i32), 1, tile.accumulators.length, (i, body) => {
       const row = this.b.let(body, "row", plus(tile.row, i));
-      const from = this.b.let(body, "from", add(start, times(i, width * 4)));
+      const from = [start, ...(tile.others ?? [])].map((at) => this.b.let(body, "from", add(at, times(i, width * 4))));
       if (typeof tile.columns === "number" && tile.columns <= unrolledColumns) return this.storeVectors(body, row, tile.column, tile.columns, from, dtype, type);
-      this.columns(body, row, tile.column, whole, columns, width, (inner, j, lanes) =>
-        this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, lanes === 4 ? type : { scalar: type.scalar, lanes: 1 })));
+      this.columns(body, row, tile.column, whole, columns, width, this.sumsAt(from, dtype));
     });
   }
 
   /** A row of few columns, whose accumulators lie at `from`: its vectors one after the other, which overlap better than a loop. */
-  private storeVectors(into: Stmt[], row: Expr, column: Expr, columns: number, from: Expr, dtype: DType, type: Type): void {
+  private storeVectors(into: Stmt[], row: Expr, column: Expr, columns: number, from: readonly Expr[], dtype: DType, type: Type): void {
     const starts = new Map(this.accesses.map((a) => [a.key, { laneBytes: a.columnBytes, offset: 0, pointer: this.b.letIndex(into, "p", plus(plus(a.base, times(row, toIndex(a.rowBytes))), times(column, toIndex(a.columnBytes)))) }]));
     for (let j = 0; j < columns; j += 4) {
-      const acc = this.b.let(into, "acc", loadAt(from, j * 4, dtype, type));
-      this.element(into, row, plus(column, j), acc, Math.min(4, columns - j), (key) => { const p = starts.get(key); return p && moved(p, p.laneBytes, j); });
+      const sums = from.map((at) => this.b.let(into, "acc", loadAt(at, j * 4, dtype, type)));
+      this.element(into, row, plus(column, j), sums, Math.min(4, columns - j), (key) => { const p = starts.get(key); return p && moved(p, p.laneBytes, j); });
     }
   }
 
-  /** Applies the epilogue to `count` columns of a row whose accumulators lie one after the other at `from`. */
-  storeRow(into: Stmt[], row: Expr, from: Expr, dtype: DType, count: number): void {
+  /** The sums of a vector or an element of a row, each accumulator's one after the other at its own address. */
+  private sumsAt(from: readonly Expr[], dtype: DType): (into: Stmt[], j: Expr, lanes: 1 | 4) => readonly Expr[] {
     const scalar = dtype === "float32" ? "f32" : "i32";
-    this.columns(into, row, constant(0, i32), constant(count - (count % 4), i32), constant(count, i32), count, (inner, j, lanes) =>
-      this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, { scalar, lanes })));
+    return (into, j, lanes) => from.map((at) => this.b.let(into, "acc", loadAt(plus(at, times(j, 4)), 0, dtype, { scalar, lanes })));
+  }
+
+  /** Applies the epilogue to `count` columns of a row whose accumulators lie one after the other at `from`, those of other products at `others`. */
+  storeRow(into: Stmt[], row: Expr, from: Expr, dtype: DType, count: number, others: readonly Expr[] = []): void {
+    this.columns(into, row, constant(0, i32), constant(count - (count % 4), i32), constant(count, i32), count, this.sumsAt([from, ...others], dtype));
   }
 
   /** Applies the epilogue to the `count` columns of a row from `column` on, whose accumulators lie one after the other at `from`. */
   storeColumns(into: Stmt[], row: Expr, column: Expr, from: Expr, dtype: DType, count: Expr, extent: Dim): void {
-    const scalar = dtype === "float32" ? "f32" : "i32";
-    this.columns(into, row, column, this.b.let(into, "whole", binary("and", count, constant(-4, i32))), count, extent, (inner, j, lanes) =>
-      this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, { scalar, lanes })));
+    this.columns(into, row, column, this.b.let(into, "whole", binary("and", count, constant(-4, i32))), count, extent, this.sumsAt([from], dtype));
   }
 
   /** Whether rows of `columns` columns follow each other in all that is read and written, so that several may run as one. */
@@ -213,44 +221,46 @@ export class Epilogue {
   }
 
   /** Applies the epilogue to `count` elements, a multiple of 4, from the start of `row` on; `rowsFollow` must hold. */
-  storeRun(into: Stmt[], row: Expr, from: Expr, dtype: DType, count: Expr, most: Dim): void {
-    const type: Type = { scalar: dtype === "float32" ? "f32" : "i32", lanes: 4 };
-    this.columns(into, row, constant(0, i32), count, count, most, (inner, j) => this.b.let(inner, "acc", loadAt(plus(from, times(j, 4)), 0, dtype, type)));
+  storeRun(into: Stmt[], row: Expr, from: Expr, dtype: DType, count: Expr, most: Dim, others: readonly Expr[] = []): void {
+    this.columns(into, row, constant(0, i32), count, count, most, this.sumsAt([from, ...others], dtype));
   }
 
   /** Evaluates the stores for columns [begin, end) of a row without an accumulator. `begin()` must have run. */
   fill(into: Stmt[], row: Expr, begin: Expr, count: Expr, extent: Dim): void {
     const whole = count.kind === "const" ? constant(Math.floor(Number(count.value) / 4) * 4, i32) : this.b.let(into, "whole", binary("and", count, constant(-4, i32)));
-    this.columns(into, row, begin, whole, count, extent, (_, __, lanes) => constant(0, { scalar: "f32", lanes }));
+    this.columns(into, row, begin, whole, count, extent, (_, __, lanes) => [constant(0, { scalar: "f32", lanes })]);
   }
 
   /** Loops over the columns of a row: vectors up to `whole`, then single elements up to `count`. */
-  private columns(into: Stmt[], row: Expr, column: Expr, whole: Expr, count: Expr, extent: Dim, accumulator: (into: Stmt[], j: Expr, lanes: 1 | 4) => Expr): void {
+  private columns(into: Stmt[], row: Expr, column: Expr, whole: Expr, count: Expr, extent: Dim, sums: (into: Stmt[], j: Expr, lanes: 1 | 4) => readonly Expr[]): void {
     const starts = this.accesses.map((a) => ({ ...a, pointer: this.b.letIndex(into, "p", plus(plus(a.base, times(row, toIndex(a.rowBytes))), times(column, toIndex(a.columnBytes)))) }));
     const step = (lanes: 1 | 4, begin: Expr, end: Expr): void => {
       if (begin === end || (begin.kind === "const" && end.kind === "const" && begin.value >= end.value)) return;
       this.b.loop(into, "j", begin, end, lanes, extent, (j, inner) => {
         const pointers = new Map<Load | EpilogueStore, LanePointer>(starts.map((a) => [a.key, { pointer: this.b.letIndex(inner, "q", plus(a.pointer, times(j, toIndex(a.columnBytes)))), offset: 0, laneBytes: a.columnBytes }]));
-        this.element(inner, row, plus(column, j), accumulator(inner, j, lanes), lanes, (key) => pointers.get(key));
+        this.element(inner, row, plus(column, j), sums(inner, j, lanes), lanes, (key) => pointers.get(key));
       });
     };
     step(4, constant(0, i32), whole);
     step(1, whole, count);
   }
 
-  /** One vector (or one scalar) of accumulators. */
-  private element(into: Stmt[], row: Expr, column: Expr, acc: Expr, valid: number, pointer: (key: Load | EpilogueStore) => LanePointer | undefined): void {
-    const at = rowValues(this.spec.rows, row);
+  /** One vector (or one scalar) of each accumulator. */
+  private element(into: Stmt[], row: Expr, column: Expr, sums: readonly Expr[], valid: number, pointer: (key: Load | EpilogueStore) => LanePointer | undefined): void {
+    const at = rowValues(this.spec.rows, row), lanes = present(sums[0], "accumulator").type.lanes;
     const position: LanePosition = {
       into,
       pointer,
       axis: (axis, lane) => this.axisMap(at, plus(column, lane)).get(axis),
-      local: (name, lanes, lane) => (name !== this.spec.accumulator ? undefined : lanes === 4 ? acc : laneOf(acc, lane)),
+      local: (name, wanted, lane) => {
+        const sum = sums[this.accumulators.indexOf(name)];
+        return sum && (wanted === 4 ? sum : laneOf(sum, lane));
+      },
       varies: (e) => this.varies(e),
     };
     for (const { store, expression } of this.values) {
       const to = pointer(store);
-      const vector = acc.type.lanes === 4 && valid === 4 && to !== undefined && expression.vectorisable(expression.value) && expression.value.type.scalar !== "bool";
+      const vector = lanes === 4 && valid === 4 && to !== undefined && expression.vectorisable(expression.value) && expression.value.type.scalar !== "bool";
       if (vector) this.storeVector(into, store, to, expression.build(this.b, position, 4));
       else for (let lane = 0; lane < valid; lane++) {
         const value = expression.build(this.b, position, 1, lane);
@@ -283,7 +293,7 @@ export class Epilogue {
     const known = this.varying.get(e);
     if (known !== undefined) return known;
     let result = false;
-    if (e.kind === "local") result = e.name === this.spec.accumulator;
+    if (e.kind === "local") result = this.accumulators.includes(e.name);
     else if (e.kind === "axis") {
       const at = this.spec.positions.get(e.axis) ?? axisOf(e.axis);
       result = mentions(at, new Set([this.spec.column]));
@@ -292,5 +302,7 @@ export class Epilogue {
     return result;
   }
 }
-const maxTile = 256;
+/** Accumulators a tile has at most. */
+export const maxTile = 256;
+const dtypeOf = (type: Type): DType => (type.scalar === "f32" ? "float32" : "int32");
 const bufferOf = (key: Load | EpilogueStore): Buffer => key.buffer;

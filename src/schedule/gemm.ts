@@ -5,13 +5,14 @@
  * Blocks of rows are sized so that A's block stays in the second-level cache while B's panels pass over it, a panel
  * staying in the first (Goto & van de Geijn, "Anatomy of high-performance matrix multiplication").
  */
+import { present } from "../core/assert.ts";
 import { dimFloorDiv, dimMul, dimProduct, dimRange, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
 import { binary, constant, gt, i32, lt, min, sub, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { plus, times, toIndex } from "./affine.ts";
 import { accumulateBlocks } from "./block-weights.ts";
-import { addressOf, bytesOf, type KernelBuilder } from "./builder.ts";
-import type { Epilogue } from "./epilogue.ts";
+import { addressOf, bytesOf, storeAt, type KernelBuilder } from "./builder.ts";
+import { maxTile, type Epilogue } from "./epilogue.ts";
 import { dotProducts } from "./dots.ts";
 import { stripFor, type Strip } from "./strip.ts";
 import { rowsToWiden, widenPanel, widePanel } from "./widen-panel.ts";
@@ -58,6 +59,8 @@ export interface Gemm {
   readonly steps: Dim;
   readonly a: DirectRows | GatheredRows;
   readonly b: PanelColumns | RowColumns | DotColumns;
+  /** Right operands of the epilogue's other accumulators, in panels of the same width. */
+  readonly others?: readonly PanelColumns[];
   readonly epilogue: Epilogue;
 }
 
@@ -69,7 +72,8 @@ const blockBytes = 256 * 1024;
 const stripRows = 32;
 
 /** Writes the loops. Whatever the operands' addresses depend on must be bound. */
-export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
+export function emitGemm(b: KernelBuilder, into: Stmt[], given: Gemm): void {
+  const gemm: Gemm & Pick<BlockGemm, "otherTiles"> = { ...given, otherTiles: (given.others ?? []).map(() => b.temporary("other", "float32", [maxTile])) };
   gemm.epilogue.begin(into);
   const strip = gemm.b.kind === "dots" ? undefined : stripFor(b, into, gemm.epilogue, gemm.kind.kind === "pairs" ? "int32" : "float32", gemm.columns, rowMultiple, stripRows);
   const block = Math.min(blockRows(gemm), strip?.rows ?? Infinity);
@@ -95,7 +99,7 @@ export function emitGemm(b: KernelBuilder, into: Stmt[], gemm: Gemm): void {
 }
 
 /** Instructions for so many rows and columns, roughly: half of one a multiplication. */
-const workOfTiles = (gemm: Gemm, rows: Dim, columns: Dim): Dim => dimFloorDiv(dimProduct([rows, columns, gemm.steps]), 2);
+const workOfTiles = (gemm: Gemm, rows: Dim, columns: Dim): Dim => dimFloorDiv(dimProduct([rows, columns, gemm.steps, 1 + (gemm.others?.length ?? 0)]), 2);
 
 /** The rows from `first` on, one by one. */
 function singleRows(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, columnsOf: PanelColumns | RowColumns, first: Expr, count: Dim, rowsAt: (into: Stmt[], begin: Expr, count: Expr) => DirectRows | undefined): void {
@@ -132,6 +136,8 @@ function gatherBuffer(b: KernelBuilder, gemm: Gemm, a: GatheredRows, block: numb
 
 interface BlockGemm extends Gemm {
   readonly strip: Strip | undefined;
+  /** For a tile of each of the other products, where there is no strip. */
+  readonly otherTiles: readonly Buffer[];
   /** No row is left over from the tiles of a block. */
   readonly wholeTiles?: boolean;
 }
@@ -231,17 +237,27 @@ export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns
 }
 
 function emitTile(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRows, columns: PanelColumns | RowColumns, firstRow: Expr, m: Expr, rows: number, column: Expr, width: number, lanes: 1 | 4, valid: number | Expr, wide?: BColumns): void {
-  const accumulators = declareAccumulators(b, into, gemm.kind, { rows, columns: width, lanes });
   const start = plus(a.pointer, times(m, toIndex(a.rowBytes)));
   const rowBytes = a.rowBytes;
   const operand = isSymbolic(rowBytes) || rows === 1
     ? { pointers: Array.from({ length: rows }, (_, i) => plus(start, times(constant(i, i32), toIndex(rowBytes)))), stepBytes: a.stepBytes }
     : { pointers: [start], rowBytes, stepBytes: a.stepBytes };
+  const steps = b.letIndex(into, "steps", toIndex(gemm.steps));
+  // The other products' tiles lie in memory, which costs less than registers that are not there.
+  const others = (gemm.others ?? []).map((other, i) => {
+    const sums = declareAccumulators(b, into, gemm.kind, { rows, columns: width, lanes });
+    accumulate(b, into, gemm.kind, sums, lanes, operand, columnsAt(other, column, width, lanes), steps);
+    if (gemm.strip) { gemm.strip.keep(into, m, column, sums, i); return constant(0, i32); }
+    const to = b.let(into, "other", addressOf(present(gemm.otherTiles[i], "tile of another product")));
+    sums.forEach((row, r) => row.forEach((sum, v) => into.push(storeAt(to, (r * row.length + v) * sum.type.lanes * 4, "float32", sum))));
+    return to;
+  });
+  const accumulators = declareAccumulators(b, into, gemm.kind, { rows, columns: width, lanes });
   const at = wide ?? columnsAt(columns, column, width, lanes), kind: TileKind = wide ? { kind: "float" } : gemm.kind;
   if (kind.kind === "blocks") accumulateBlocks(b, into, kind, accumulators, operand, column, at.pointer);
-  else accumulate(b, into, kind, accumulators, lanes, operand, at, b.letIndex(into, "steps", toIndex(gemm.steps)));
+  else accumulate(b, into, kind, accumulators, lanes, operand, at, steps);
   if (gemm.strip) gemm.strip.keep(into, m, column, accumulators);
-  else gemm.epilogue.store(into, { row: plus(firstRow, m), column, columns: valid, accumulators });
+  else gemm.epilogue.store(into, { row: plus(firstRow, m), column, columns: valid, accumulators, others });
 }
 
 /** One row against all columns: 4 dot products at a time, lanes along k. */

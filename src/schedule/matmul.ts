@@ -38,6 +38,8 @@ export function scheduleMatMul(b: KernelBuilder, structure: MatMulStructure): St
   const body: Stmt[] = [];
   const positions = new Map<Axis, Expr>();
   const blocks = packBlockWeights(b, s), packed = blocks ?? packWeight(b, s);
+  const others = (s.others ?? []).map((o) => packWeight(b, { ...s, b: o.b }));
+  if (others.length > 0 && (integer || blocks || !packed || others.some((o) => o === undefined))) return undefined;
   const pairs = dimCeilDiv(s.k.extent, 2);
   const how: Multiplication = blocks ? { kind: blocks.kind, steps: s.k.extent, depth: s.k.extent } : integer ? { kind: { kind: "pairs", b: packed && "dtype" in packed ? packed.dtype : "int16" }, steps: pairs, depth: dimMul(pairs, 2) } : { kind: { kind: "float" }, steps: s.k.extent, depth: s.k.extent };
   const product = dimFloorDiv(dimProduct([...rows.map((a) => a.extent), s.n.extent, s.k.extent]), 2);
@@ -47,7 +49,8 @@ export function scheduleMatMul(b: KernelBuilder, structure: MatMulStructure): St
     const gemm = (target: Stmt[], operandB: PanelColumns | RowColumns | DotColumns): void => emitGemm(b, target, {
       kind: how.kind, rows: rows.reduce<Dim>((n, a) => dimMul(n, a.extent), 1), columns: s.n.extent, steps: how.steps,
       a: direct ?? gatheredRows(b, s, bound.a, how, rows, positions), b: operandB,
-      epilogue: new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows, column: s.n, positions }),
+      others: others.flatMap((o) => (o ? [o.at(target, positions)] : [])),
+      epilogue: new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, others: (s.others ?? []).map((o) => o.accumulator.name), rows, column: s.n, positions }),
     });
     if (packed) gemm(into, packed.at(into, positions));
     else activationColumns(b, into, s, bound.b, how, positions, !direct || dimEqual(direct.stepBytes, 4), rows, gemm, outer.length === 0);
@@ -64,7 +67,7 @@ function withoutUnitAxes(s: MatMulStructure): MatMulStructure {
   const memo = new Map<Expr, Expr>();
   const change = (e: Expr): Expr => substituteAxes(e, fixed, memo);
   return {
-    ...s, batch: s.batch.filter((a) => a.extent !== 1), a: change(s.a), b: change(s.b),
+    ...s, batch: s.batch.filter((a) => a.extent !== 1), a: change(s.a), b: change(s.b), ...(s.others ? { others: s.others.map((o) => ({ ...o, b: change(o.b) })) } : {}),
     stores: s.stores.map((x): EpilogueStore => ({ ...x, indices: x.indices.map(change), value: change(x.value) })),
   };
 }
@@ -73,7 +76,7 @@ function withoutUnitAxes(s: MatMulStructure): MatMulStructure {
 function splitRows(b: KernelBuilder, s: MatMulStructure): { rows: readonly Axis[]; outer: readonly Axis[] } {
   const candidates = [...s.batch, s.m];
   const memo = new Map<Axis, boolean>();
-  const inB = (a: Axis): boolean => memo.get(a) ?? (memo.set(a, mentions(s.b, new Set([a]))), memo.get(a) ?? false);
+  const inB = (a: Axis): boolean => memo.get(a) ?? (memo.set(a, [s.b, ...(s.others ?? []).map((o) => o.b)].some((e) => mentions(e, new Set([a])))), memo.get(a) ?? false);
   let first = candidates.length - 1;
   while (first > 0 && !inB(present(candidates[first - 1], "batch axis"))) first--;
   const free = candidates.slice(first);

@@ -81,7 +81,7 @@ function operandsOf(s: Structure, placements: ReadonlyMap<Buffer, Placement>): {
   switch (s.kind) {
     case "conv": return [{ buffer: s.weight, stride: fixed(s.weight, s.transposed ? 1 : 0) }];
     case "recurrence": return [{ buffer: s.w, stride: fixed(s.w, 1) }, { buffer: s.r, stride: fixed(s.r, 1) }];
-    case "matmul": return s.quantized ? [] : [[s.a, s.m] as const, [s.b, s.n] as const].flatMap(([e, axis]) => (e.kind === "load" ? [{ buffer: e.buffer, stride: strideAlong(e, axis, placements) }] : []));
+    case "matmul": return s.quantized ? [] : [[s.a, s.m] as const, [s.b, s.n] as const, ...(s.others ?? []).map((o) => [o.b, s.n] as const)].flatMap(([e, axis]) => (e.kind === "load" ? [{ buffer: e.buffer, stride: strideAlong(e, axis, placements) }] : []));
     default: return [];
   }
 }
@@ -168,7 +168,7 @@ class Residents {
   /** The operand as a whole matrix with its columns along `n`. */
   #matrix({ kernel, buffer }: Use, weight: Weight, channels: number) {
     const { structure } = kernel, layout = this.#placements.get(buffer)?.layout;
-    if (!layout || structure?.kind !== "matmul" || structure.b.kind !== "load" || structure.b.buffer !== buffer || this.#kernels.has(kernel)) return undefined;
+    if (!layout || structure?.kind !== "matmul" || structure.others || structure.b.kind !== "load" || structure.b.buffer !== buffer || this.#kernels.has(kernel)) return undefined;
     const along = (axis: Axis): number => (structure.b.kind === "load" ? structure.b.indices.findIndex((e) => e.kind === "axis" && e.axis === axis) : -1);
     const n = along(structure.n), k = along(structure.k), [rows, columns] = [structure.k.extent, structure.n.extent];
     if (n < 0 || k < 0 || buffer.shape.length !== 2 || layout.offset !== 0 || isSymbolic(rows) || isSymbolic(columns)) return undefined;

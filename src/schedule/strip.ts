@@ -3,8 +3,9 @@
  * epilogue then runs along whole rows of it, in long loops, while the strip is still in the first-level cache.
  */
 import { isSymbolic, type Dim } from "../core/dim.ts";
+import { present } from "../core/assert.ts";
 import type { DType } from "../core/dtype.ts";
-import { add, type Expr } from "../kernel/expr.ts";
+import { add, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { affineAccess, bytesAlong, plus, substituteAxes, times } from "./affine.ts";
 import { addressOf, loadAt, storeAt, type KernelBuilder } from "./builder.ts";
@@ -25,8 +26,8 @@ export const suitsStrips = (columns: Dim): boolean => !isSymbolic(columns) && co
 export interface Strip {
   /** Rows a strip holds; a multiple of `multiple`. */
   readonly rows: number;
-  /** Keeps a tile whose first element is at row `m` of the strip and column `column`. */
-  keep(into: Stmt[], m: Expr, column: Expr, accumulators: Accumulators): void;
+  /** Keeps a tile whose first element is at row `m` of the strip and column `column`: of the epilogue's accumulator, or of one of its others. */
+  keep(into: Stmt[], m: Expr, column: Expr, accumulators: Accumulators, other?: number): void;
   /** Applies the epilogue to the strip's first `count` rows, which are rows `firstRow` … of the result. */
   finish(into: Stmt[], firstRow: Expr, count: Expr): void;
 }
@@ -40,18 +41,19 @@ export function stripFor(b: KernelBuilder, into: Stmt[], epilogue: Epilogue, dty
   const flat = flatten(b, into, epilogue, dtype, columns);
   const width = flat ? columns : Math.ceil(columns / 8) * 8, rowBytes = width * 4;
   const rows = Math.max(least, Math.floor(stripBytes / rowBytes / multiple) * multiple);
-  const buffer = b.temporary("strip", dtype, [rows, width]);
+  const buffer = b.temporary("strip", dtype, [rows, width]), others = (epilogue.spec.others ?? []).map(() => b.temporary("strip", dtype, [rows, width]));
+  const rowOf = (into: Stmt[], of: Buffer, m: Expr): Expr => b.let(into, "from", plus(addressOf(of), times(m, rowBytes)));
   return {
     rows,
-    keep(body, m, column, accumulators) {
-      const to = b.letIndex(body, "strip", plus(plus(addressOf(buffer), times(m, rowBytes)), times(column, 4)));
-      const terms = flat?.terms(body, column, accumulators[0] ?? []);
+    keep(body, m, column, accumulators, other) {
+      const to = b.letIndex(body, "strip", plus(plus(addressOf(other === undefined ? buffer : present(others[other], "strip")), times(m, rowBytes)), times(column, 4)));
+      const terms = other === undefined ? flat?.terms(body, column, accumulators[0] ?? []) : undefined;
       accumulators.forEach((row, i) => row.forEach((acc, j) => body.push(storeAt(to, i * rowBytes + j * acc.type.lanes * 4, dtype, terms?.[j] ? add(acc, terms[j]) : acc))));
     },
     finish(body, firstRow, count) {
-      if (flat) { flat.epilogue.storeRun(body, firstRow, addressOf(buffer), dtype, b.letIndex(body, "run", times(count, columns)), rows * columns); return; }
+      if (flat) { flat.epilogue.storeRun(body, firstRow, addressOf(buffer), dtype, b.letIndex(body, "run", times(count, columns)), rows * columns, others.map(addressOf)); return; }
       b.loop(body, "m", 0, count, 1, rows, (m, inner) =>
-        epilogue.storeRow(inner, b.let(inner, "row", plus(firstRow, m)), b.let(inner, "from", plus(addressOf(buffer), times(m, rowBytes))), dtype, columns));
+        epilogue.storeRow(inner, b.let(inner, "row", plus(firstRow, m)), rowOf(inner, buffer, m), dtype, columns, others.map((o) => rowOf(inner, o, m))));
     },
   };
 }

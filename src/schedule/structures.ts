@@ -60,7 +60,7 @@ function mainOperands(kernel: Kernel): ReadonlySet<Buffer> {
   };
   switch (structure?.kind) {
     case undefined: break;
-    case "matmul": note(structure.a, structure.b); break;
+    case "matmul": note(structure.a, structure.b, ...(structure.others ?? []).map((o) => o.b)); break;
     case "conv": out.add(structure.input).add(structure.weight); break;
     case "attention": note(structure.q, structure.k, structure.v, structure.score, ...[structure.keysFrom, structure.keysTo, structure.sink].filter((e) => e !== undefined)); break;
     case "recurrence": for (const x of kernel.inputs) out.add(x); break;

@@ -1,0 +1,117 @@
+/**
+ * Products of one input with matrices of one shape, whose results meet again element by element (gate and up of SwiGLU
+ * and GEGLU, maxout, highway gates), are one product with several results: its kernel has them all at hand when what
+ * follows is computed, so that none goes through memory. TensorRT-LLM's and xFormers' fused gated MLP.
+ */
+import { shapeEqual, type Dim } from "../core/dim.ts";
+import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
+import { GraphBuilder } from "../graph/build.ts";
+import type { Node, Value } from "../graph/graph.ts";
+import { Add, Gelu, Gemm, MatMul, Mul, Relu, Sigmoid, SiblingMatMul, Softmax, Swish, Tanh } from "../ops/index.ts";
+import { isConstant } from "../rewrite/match.ts";
+import { anyOf, constant, op, optionalInput, value } from "../rewrite/pattern.ts";
+import { defineRule, reassociates, refuse } from "../rewrite/rule.ts";
+import { storesFloat32 } from "./normalisation.ts";
+import { isElementWise } from "./siblings.ts";
+
+/** As many results as a kernel may store. */
+const most = 4;
+/** Matrices of so many elements are read from memory, which takes the time; in 8 bits they stay so only in a product of their own. */
+const large = 2 ** 21;
+/** Nodes behind a product among which another one's are looked for. */
+const reach = 24;
+
+/** The sizes of a product's constant matrix, [K, N]; undefined for what is not plainly a product by one. */
+function matrixShape({ op: own, inputs, attributes, outputs }: Node): readonly Dim[] | undefined {
+  const [, weight, bias] = inputs;
+  if (!weight || !isConstant(weight) || weight.type.shape.length !== 2 || outputs.length !== 1) return undefined;
+  if (own === MatMul) return weight.type.shape;
+  if (own !== Gemm || attributes["transA"] || attributes["alpha"] !== 1 || (bias && attributes["beta"] !== 1)) return undefined;
+  // A matrix that has to be transposed is copied: nobody else may read it.
+  if (attributes["transB"]) return weight.uses.length === 1 ? [...weight.type.shape].reverse() : undefined;
+  return weight.type.shape;
+}
+
+/** What is computed from a product element by element, in its own shape. */
+function behind(product: Node): ReadonlySet<Node> {
+  const found = new Set<Node>(), [result] = product.outputs, front = result ? [result] : [];
+  for (let v = front.pop(); v && found.size < reach; v = front.pop()) {
+    for (const { node } of v.uses) {
+      const [next] = node.outputs;
+      if (found.has(node) || node.graph !== product.graph || !isElementWise(node) || !next || node.outputs.length !== 1 || !shapeEqual(next.type.shape, v.type.shape)) continue;
+      found.add(node);
+      front.push(next);
+    }
+  }
+  return found;
+}
+
+/** The products of `root`'s input that meet its own result, `root` first; none where another one comes first. */
+function meeting(root: Node): readonly Node[] {
+  const [x] = root.inputs, shape = matrixShape(root), dtype = root.inputs[1]?.type.dtype;
+  if (!x || isConstant(x) || !shape) return [];
+  const all = [...new Set(x.uses.filter((u) => u.index === 0).map((u) => u.node))];
+  const alike = all.filter((n) => n.graph === root.graph && n.inputs[1]?.type.dtype === dtype && shapeEqual(matrixShape(n) ?? [], shape));
+  if (alike.length < 2 || alike[0] !== root) return meetsLater(alike, root);
+  return together(root, alike.slice(1));
+}
+/** Where the first of them meets nobody, a later one may. */
+function meetsLater(alike: readonly Node[], root: Node): readonly Node[] {
+  const at = alike.indexOf(root);
+  return at > 0 && alike.slice(0, at).every((n) => !together(n, [root]).length) ? together(root, alike.slice(at + 1)) : [];
+}
+function together(root: Node, others: readonly Node[]): readonly Node[] {
+  const own = behind(root), found = others.filter((n) => [...behind(n)].some((b) => own.has(b))).slice(0, most - 1);
+  return found.length > 0 ? [root, ...found] : [];
+}
+
+function transposed({ dtype, dims: [rows = 0, columns = 0], ...t }: Tensor): Tensor {
+  const from = toNumbers({ dtype, dims: [rows, columns], ...t });
+  return fromNumbers(dtype, [columns, rows], Array.from({ length: rows * columns }, (_, i) => from[(i % rows) * columns + Math.floor(i / rows)] ?? 0));
+}
+
+type Part = (b: GraphBuilder, x: Value) => Value;
+type Meet = (b: GraphBuilder, results: readonly Value[]) => readonly Value[];
+const product: Part = (b, x) => b.add(MatMul, [x, b.random([6, 5])]);
+const gemm = (transB: number, bias: boolean): Part => (b, x) => b.add(Gemm, [x, b.random(transB ? [5, 6] : [6, 5]), bias ? b.random([5]) : undefined], { transB });
+const swiGlu: Meet = (b, [gate, up]) => (gate && up ? [b.add(Mul, [b.add(Swish, [gate]), up])] : []);
+const build = (parts: readonly Part[], meet: Meet, dims: readonly (number | string)[] = ["n", 3, 6], dtype: "float32" | "float64" = "float32") => () => {
+  const b = new GraphBuilder(), x = b.input("x", dims, dtype);
+  return b.build(...meet(b, parts.map((p) => p(b, x))));
+};
+const huge: Part = (b, x) => b.add(MatMul, [x, b.constant({ dtype: "float32", dims: [6, large / 4], data: new Float32Array(6 * large / 4) })]);
+const wide: Part = (b, x) => b.add(MatMul, [x, b.random([6, 5], { dtype: "float64" })]);
+
+export const mergeGatedProducts = defineRule({
+  name: "merge-gated-products",
+  doc: "MatMul and Gemm of one input with constant matrices of one shape, whose results meet in an element-wise operator, such as gate and up of SwiGLU, become one product whose kernel computes what follows from all sums at once.",
+  stage: "merge",
+  match: anyOf(op(MatMul, [value("x"), constant("weight")]), op(Gemm, [value("x"), constant("weight"), optionalInput(value("bias"))])),
+  beside: (_, root) => meeting(root),
+  where: [
+    ({ x }) => storesFloat32.has(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "none: only float32 and narrower floats are multiplied in tiles"),
+    ({ weight }) => sizeOf(weight.constant.dims) < large || refuse("large", `'${weight.name}' has ${sizeOf(weight.constant.dims)} elements`, `none: from ${large} on, reading them takes the time`),
+  ],
+  numerics: reassociates(1e-5),
+  rewrite(_, edit) {
+    const nodes = meeting(edit.root), [x] = edit.root.inputs;
+    const matrices = nodes.flatMap(({ inputs: [, weight], attributes, op: own }) =>
+      (weight?.constant && own === Gemm && attributes["transB"] ? [edit.constant(transposed(weight.constant), `${weight.name}_transposed`)] : weight ? [weight] : []));
+    const sums = edit.insert(SiblingMatMul, [x, ...matrices], {}, { outputCount: nodes.length }).producer?.node.outputs ?? [];
+    return new Map(nodes.flatMap(({ inputs: [, , bias], outputs: [old], name }, i) => {
+      const sum = sums[i];
+      return old && sum ? [[old, bias ? edit.insert(Add, [sum, bias], {}, { name }) : sum] as const] : [];
+    }));
+  },
+  example: build([product, product], swiGlu),
+  examples: [
+    build([gemm(1, true), gemm(0, true)], swiGlu, ["n", 6]),
+    build([product, product, product], (b, [f, i, c]) => (f && i && c ? [b.add(Add, [b.add(Mul, [b.add(Sigmoid, [i]), b.add(Tanh, [c])]), b.add(Sigmoid, [f])])] : [])),
+    build([(b, x) => b.add(Add, [product(b, x), b.random([5])]), product], (b, [gate, up]) => (gate && up ? [b.add(Mul, [b.add(Gelu, [gate]), up]), b.add(Relu, [up])] : []), [6]),
+    build([(b, x) => b.add(Softmax, [product(b, x)]), product, product], (b, [alone, gate, up]) => (alone && gate && up ? [alone, b.add(Mul, [gate, up])] : [])),
+  ],
+  refuses: {
+    large: build([huge, huge], (b, [gate, up]) => (gate && up ? [b.add(Mul, [gate, up])] : [])),
+    dtype: build([wide, wide], (b, [gate, up]) => (gate && up ? [b.add(Mul, [gate, up])] : []), ["n", 3, 6], "float64"),
+  },
+});
