@@ -100,5 +100,5 @@ function operationCost(e: Expr): number {
   }
 }
 const transcendental: ReadonlySet<string> = new Set([
-  "exp", "log", "tanh", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+  "exp", "decay", "log", "tanh", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
 ]);

@@ -8,6 +8,7 @@
  * `pmax(a,b)` is `a < b ? b : a`. Comparisons give `bool`; as lanes, a bool is a mask. `select` evaluates only the
  * chosen side when scalar. Casts float → integer saturate, NaN gives 0. `nearest` rounds half to even. A vector may be
  * shifted by a scalar i32 count. `pow` of floats is C's (1 for exponent 0 and for base 1); of integers it wraps.
+ * `decay` is `exp` of what is at most 0, or NaN; of other values nothing is said.
  */
 import type { Container } from "../core/container.ts";
 import type { Dim } from "../core/dim.ts";
@@ -33,12 +34,13 @@ export interface Buffer {
 
 export type UnaryOp =
   | "neg" | "abs" | "sqrt" | "floor" | "ceil" | "trunc" | "nearest" | "not"
-  | "exp" | "log" | "tanh" | "erf" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan"
+  | "exp" | "decay" | "log" | "tanh" | "erf" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan"
   | "sinh" | "cosh" | "asinh" | "acosh" | "atanh" | "isnan" | "isinf";
 export type BinaryOp =
   | "add" | "sub" | "mul" | "div" | "rem" | "min" | "max" | "pmin" | "pmax" | "pow"
   | "and" | "or" | "xor" | "shl" | "shr" | "eq" | "ne" | "lt" | "le" | "gt" | "ge";
-export type ReduceOp = "add" | "mul" | "max" | "min";
+/** A fold with `pmax` from -∞ passes over NaN, which costs less than `max`: for folds whose users meet the NaN elsewhere. */
+export type ReduceOp = "add" | "mul" | "max" | "min" | "pmax";
 
 export type Expr = { readonly type: Type } & (
   | { readonly kind: "const"; readonly value: number | bigint }
@@ -146,6 +148,8 @@ export const eq = (a: ExprLike, b: ExprLike): Expr => binary("eq", a, b);
 export const and = (a: ExprLike, b: ExprLike): Expr => binary("and", a, b);
 export const or = (a: ExprLike, b: ExprLike): Expr => binary("or", a, b);
 export const exp = (a: Expr): Expr => unary("exp", a);
+/** e^a of an `a` that is never above 0. */
+export const decay = (a: Expr): Expr => unary("decay", a);
 export const sqrt = (a: Expr): Expr => unary("sqrt", a);
 export const neg = (a: Expr): Expr => unary("neg", a);
 
@@ -176,7 +180,7 @@ export function reduceIdentity(op: ReduceOp, type: Type): Expr {
   switch (op) {
     case "add": return constant(wide ? 0n : 0, type);
     case "mul": return constant(wide ? 1n : 1, type);
-    case "max": return constant(lowest(scalar), type);
+    case "max": case "pmax": return constant(lowest(scalar), type);
     case "min": return constant(highest(scalar), type);
   }
 }

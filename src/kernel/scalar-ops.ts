@@ -51,7 +51,7 @@ function floatFunction(op: Exclude<UnaryOp, "neg" | "abs" | "not" | "isnan" | "i
     case "ceil": return Math.ceil;
     case "trunc": return Math.trunc;
     case "nearest": return nearestEven;
-    case "exp": return Math.exp;
+    case "exp": case "decay": return Math.exp;
     case "log": return Math.log;
     case "tanh": return Math.tanh;
     case "erf": return erf;

@@ -3,7 +3,7 @@
  * carry the internal attribute `flatten`.
  */
 import { defineOp, int, type AttributeSpec, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type OpDef, type Spelling, type TypeInfo } from "../graph/op.ts";
-import { add, constant, dimExpr, div, eq, exp, i32, mul, select, sub, unary, type Expr } from "../kernel/expr.ts";
+import { add, constant, decay, dimExpr, div, eq, i32, mul, select, sub, unary, type Expr } from "../kernel/expr.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { Hardmax as evaluateHardmax, LogSoftmax as evaluateLogSoftmax, Softmax as evaluateSoftmax } from "../evaluate/softmax.ts";
 import { checkType } from "./element-wise.ts";
@@ -65,23 +65,28 @@ function define(type: string, evaluate: Evaluate, element: (X: Operand, axes: re
   return op;
 }
 
-const greatest = (X: Operand, axes: readonly number[], indices: readonly Expr[]): Expr => overAxes("max", X.shape, axes, indices, (i) => X.at(...i));
-const sumOfExp = (X: Operand, axes: readonly number[], indices: readonly Expr[], shift: Expr): Expr =>
-  overAxes("add", X.shape, axes, indices, (i) => exp(sub(X.at(...i), shift)));
+const over = (op: "max" | "pmax", X: Operand, axes: readonly number[], indices: readonly Expr[]): Expr => overAxes(op, X.shape, axes, indices, (i) => X.at(...i));
+
+/** x less the greatest element, and the sum of its exponentials. A NaN among the elements is passed over here and met in the sum. */
+function shifted(X: Operand, axes: readonly number[], indices: readonly Expr[]): { readonly x: Expr; readonly sum: Expr } {
+  const greatest = over("pmax", X, axes, indices);
+  const less = (i: readonly Expr[]): Expr => sub(X.at(...i), greatest);
+  return { x: less(indices), sum: overAxes("add", X.shape, axes, indices, (i) => decay(less(i))) };
+}
 
 export const Softmax: OpDef = define("Softmax", evaluateSoftmax, (X, axes, indices) => {
-  const shift = greatest(X, axes, indices);
-  return div(exp(sub(X.at(...indices), shift)), sumOfExp(X, axes, indices, shift));
+  const { x, sum } = shifted(X, axes, indices);
+  return mul(decay(x), div(1, sum));
 });
 
 export const LogSoftmax: OpDef = define("LogSoftmax", evaluateLogSoftmax, (X, axes, indices) => {
-  const shift = greatest(X, axes, indices);
-  return sub(sub(X.at(...indices), shift), unary("log", sumOfExp(X, axes, indices, shift)));
+  const { x, sum } = shifted(X, axes, indices);
+  return sub(x, unary("log", sum));
 });
 
 /** 1 at the first of the greatest elements. */
 export const Hardmax: OpDef = define("Hardmax", evaluateHardmax, (X, axes, indices) => {
-  const most = greatest(X, axes, indices);
+  const most = over("max", X, axes, indices);
   const place = (i: readonly Expr[]): Expr => axes.reduce<Expr>((sum, a) => add(mul(sum, dimExpr(operand(X.shape, a))), operand(i, a)), constant(0, i32));
   const first = overAxes("min", X.shape, axes, indices, (i) => select(eq(X.at(...i), most), place(i), constant(2 ** 31 - 1, i32)));
   return select(eq(place(indices), first), constant(1, most.type), constant(0, most.type));

@@ -56,7 +56,8 @@ export class Buffers {
     const dims = this.dims(index);
     if (!this.#strides(index, dims)) {
       const base = this.address(index);
-      return { dtype, dims, data: viewBytes(dtype, this.#heap.bytes.slice(base, base + sizeOf(dims) * byteSize(dtype))) };
+      // Made from an array, a new one is not filled with zeros first, as by `slice`.
+      return { dtype, dims, data: viewBytes(dtype, new Uint8Array(this.#heap.bytes.subarray(base, base + sizeOf(dims) * byteSize(dtype)))) };
     }
     const data = allocate(dtype, sizeOf(dims));
     this.readInto(index, dims, data);

@@ -10,6 +10,7 @@ type Check = readonly [wanted: string, isRight: (value: unknown) => boolean];
 const runChecks: Readonly<Record<keyof RunOptions, Check>> = {
   outputs: ["a list of names", isNames],
   keep: ["a list of names", isNames],
+  into: ["an object of tensors", isObject],
   onStep: ["a function", isFunction],
   timeLimit: ["a number of milliseconds", (v) => typeof v === "number" && v >= 0],
 };

@@ -14,6 +14,7 @@ import { Buffers } from "./buffers.ts";
 import { checkRunOptions } from "./check-run-options.ts";
 import { Constants } from "./constants.ts";
 import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
+import { GivenOutputs, type GivenTensors } from "./given-outputs.ts";
 import { Heap } from "./heap.ts";
 import { prepareSteps } from "./steps.ts";
 import { Tensor, type Resident } from "./tensor.ts";
@@ -39,6 +40,11 @@ export interface RunOptions {
   readonly outputs?: readonly string[];
   /** Outputs that stay in WebAssembly memory, to be fed back without copying out; `dispose()` them when done. */
   readonly keep?: readonly string[];
+  /**
+   * Tensors around typed arrays of yours, by output name: results are written there, and `run` gives these tensors. For
+   * large results this saves what new memory costs. An array may be fed in the same run.
+   */
+  readonly into?: GivenTensors;
   /** Told of each step after it ran. */
   readonly onStep?: StepObserver;
   /** Milliseconds after which the run is given up with OF7017, at its next step or iteration. By default it may take what it takes. */
@@ -138,27 +144,28 @@ export class Session {
     checkRunOptions(options);
     const machine = this.#machine ?? fail("OF7008", "this session has been disposed");
     const { manifest } = machine;
-    const wanted = this.#wanted(options);
+    const wanted = this.#wanted(options), given = new GivenOutputs(manifest.outputs, options.into ?? {}, options.keep ?? []);
     const bound = bindFeeds(manifest.inputs, feeds, this, manifest.checks);
     machine.arena.begin(bound.symbols);
     machine.weights.override((name) => { const f = bound.fed.get(name); return f && this.#elements(name, f); });
     try {
       writeInputs(machine, bound);
       runSteps(machine, options);
-      return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));
+      given.check(manifest.outputs, (p) => resultDims(machine, p));
+      return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, given.write(p, machine.buffers) ?? this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));
     } finally {
       machine.buffers.release();
     }
   }
 
   #wanted(options: RunOptions): ReadonlySet<string> {
-    const names = this.outputs.map((o) => o.name);
-    for (const name of [...(options.outputs ?? []), ...(options.keep ?? [])]) {
+    const names = this.outputs.map((o) => o.name), placed = [...(options.keep ?? []), ...Object.keys(options.into ?? {})];
+    for (const name of [...(options.outputs ?? []), ...placed]) {
       if (names.includes(name)) continue;
       const near = nearestName(name, names);
       fail("OF7007", `there is no output '${name}'`, { hint: near === undefined ? `the outputs are ${names.map((n) => `'${n}'`).join(", ")}` : `did you mean '${near}'?` });
     }
-    return new Set(options.outputs ? [...options.outputs, ...(options.keep ?? [])] : names);
+    return new Set(options.outputs ? [...options.outputs, ...placed] : names);
   }
 
   #elements(name: string, f: Fed): CoreTensor {
@@ -167,15 +174,15 @@ export class Session {
   }
 
   /** What is held has no memory to stay in, and is given as it is. */
-  #result({ arena, buffers, heap }: Machine, p: PortJson, keep: boolean): RunValue {
-    const rank = p.rank === undefined ? undefined : arena.size(p.rank);
+  #result(machine: Machine, p: PortJson, keep: boolean): RunValue {
+    const { buffers, heap } = machine, rank = rankOf(machine, p);
     if (!keep || isHeld(p)) return resultOf(atRank(buffers.readDatum(p.buffer), rank));
     const dims = buffers.dims(p.buffer);
     const bytes = sizeOf(dims) * byteSize(p.dtype);
     const address = heap.allocate(bytes);
     const kept = viewBytes(p.dtype, heap.bytes.subarray(address, address + bytes));
     buffers.readInto(p.buffer, dims, kept);
-    return new Tensor(p.dtype, this.#resident(address, bytes, p.dtype), rank === undefined ? dims : dims.slice(dims.length - rank));
+    return new Tensor(p.dtype, this.#resident(address, bytes, p.dtype), resultDims(machine, p));
   }
 
   #resident(address: number, bytes: number, dtype: DType): Resident {
@@ -189,6 +196,12 @@ export class Session {
       free: () => { if (alive) this.#machine?.heap.free(address); alive = false; },
     };
   }
+}
+
+const rankOf = ({ arena }: Machine, p: PortJson): number | undefined => (p.rank === undefined ? undefined : arena.size(p.rank));
+function resultDims(machine: Machine, p: PortJson): readonly number[] {
+  const dims = machine.buffers.dims(p.buffer), rank = rankOf(machine, p);
+  return rank === undefined ? dims : dims.slice(dims.length - rank);
 }
 
 const isResident = (data: Fed["data"]): data is Resident => "owner" in data;

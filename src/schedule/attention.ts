@@ -8,7 +8,7 @@
  */
 import { dimMul, dimProduct, dimRange, isSymbolic, type Dim } from "../core/dim.ts";
 import {
-  add, axisOf, binary, constant, eq, f32, f32x4, i32, lt, max, min, mul, select, splat, sub, type Axis, type Buffer, type Expr,
+  add, axisOf, binary, constant, eq, f32, f32x4, i32, lt, min, mul, select, splat, sub, type Axis, type Buffer, type Expr,
 } from "../kernel/expr.ts";
 import { assign, block, type Stmt } from "../kernel/stmt.ts";
 import type { AttentionStructure, EpilogueStore } from "../kernel/structure.ts";
@@ -170,7 +170,7 @@ function softmaxBlock(b: KernelBuilder, into: Stmt[], scores: Expr, count: Expr,
     visit(axisOf(axis), body);
     into.push({ kind: "for", axis, begin: scores, end, step: lanes * 4, mode: "serial", body: block(...body) });
   };
-  each((p, body) => now.forEach((m, i) => set(body, m, max(m, loadAt(p, i * 16, "float32", f32x4)))));
+  each((p, body) => now.forEach((m, i) => set(body, m, larger(m, loadAt(p, i * 16, "float32", f32x4)))));
   const base = now.map((m) => b.let(into, "base", select(binary("eq", m, constant(-Infinity, f32x4)), constant(0, f32x4), m)));
   const scale = most.map((m, i) => b.let(into, "scale", expOfNegativeF32(sub(m, base[i] ?? m))));
   sum.forEach((x, i) => set(into, x, mul(x, scale[i] ?? x)));
@@ -186,6 +186,8 @@ function softmaxBlock(b: KernelBuilder, into: Stmt[], scores: Expr, count: Expr,
     scale.forEach((x, i) => body.push(storeAt(at, i * 16, "float32", mul(loadAt(at, i * 16, "float32", f32x4), x))));
   });
 }
+/** The larger one; a NaN score is passed over, and met when it is weighed. */
+const larger = (a: Expr, b: Expr): Expr => binary("pmax", a, b);
 function set(into: Stmt[], target: Expr, value: Expr): void {
   if (target.kind === "local") into.push(assign(target.name, value));
 }
@@ -255,8 +257,8 @@ function softmaxRow(b: KernelBuilder, into: Stmt[], row: Expr, count: Expr, sink
   const at = (i: Expr): [Expr, number] => (i.kind === "const" ? [row, Number(i.value) * 4] : [plus(row, times(i, 4)), 0]);
   const read = (i: Expr, n: 1 | 4): Expr => { const [p, offset] = at(i); return loadAt(p, offset, "float32", n === 4 ? f32x4 : f32); };
   const wide = b.let(into, "most", constant(-Infinity, f32x4)), narrow = b.let(into, "most", sink ?? constant(-Infinity, f32));
-  overRun(b, into, count, (body, i, n) => { const m = n === 4 ? wide : narrow; set(body, m, max(m, read(i, n))); });
-  const most = b.let(into, "most", [0, 1, 2, 3].reduce<Expr>((m, lane) => max(m, laneOf(wide, lane)), narrow));
+  overRun(b, into, count, (body, i, n) => { const m = n === 4 ? wide : narrow; set(body, m, larger(m, read(i, n))); });
+  const most = b.let(into, "most", [0, 1, 2, 3].reduce<Expr>((m, lane) => larger(m, laneOf(wide, lane)), narrow));
   const base = b.let(into, "base", select(binary("eq", most, constant(-Infinity, f32)), constant(0, f32), most));
   const bases = b.let(into, "bases", splat(base, 4));
   const sums = b.let(into, "sum", constant(0, f32x4)), sum = b.let(into, "sum", constant(0, f32));

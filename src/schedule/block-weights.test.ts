@@ -51,7 +51,7 @@ function check(c: Case): void {
 const rows = [1, 3, 4, 7, 16, 21];
 describe.each([[8, "int8"], [8, "uint8"], [4, "int8"], [4, "uint8"]] as const)("weights of %i bits in %s", (bits, dtype) => {
   it.each(rows)("%i rows", (m) => {
-    for (const [k, n, block] of [[8, 8, 4], [13, 11, 4], [7, 3, 7], [1, 1, 1], [20, 17, 6], [9, 9, 3]] as const) for (const zeros of ["none", "one", "each"] as const)
+    for (const [k, n, block] of [[8, 8, 4], [13, 11, 4], [7, 3, 7], [1, 1, 1], [20, 17, 6], [9, 9, 3], [10, 24, 5]] as const) for (const zeros of ["none", "one", "each"] as const)
       check({ m, k, n, block, bits, dtype, transB: m % 2 === 0 ? 0 : 1, zeros, symbolic: (m + k) % 3 === 0 });
   });
   it("packs 4 bits into half a byte", () => {

@@ -4,6 +4,7 @@
  * two; less their zero points they are multiplied, and at the end of a block the sums are scaled. For one row this is bound
  * by that arithmetic, which four rows share.
  */
+import { present } from "../core/assert.ts";
 import { isSymbolic } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
 import { toNumbers, type Tensor } from "../core/tensor.ts";
@@ -37,6 +38,8 @@ interface Packed { readonly kind: BlockWeights; readonly at: (into: Stmt[], posi
 /** Columns of a panel. */
 export const panelWidth = 8;
 
+const panelBytesOf = ({ bits, depth }: BlockWeights): number => (bits === 4 ? Math.ceil(depth / 2) : depth) * panelWidth;
+
 /** Packs the weights of a structure that has quantised ones, if all is known when compiling. */
 export function packBlockWeights(b: KernelBuilder, s: MatMulStructure): Packed | undefined {
   const { quantized: q } = s, depth = s.k.extent, n = s.n.extent;
@@ -54,8 +57,7 @@ export function packBlockWeights(b: KernelBuilder, s: MatMulStructure): Packed |
     scales: b.packed(scales.weight, scaleSpec, "float32", packedLength([], scaleSpec)),
     zeros: zeros && zeroSpec && points[0] !== points[1] ? b.packed(zeros.weight, zeroSpec, "int16", packedLength([], zeroSpec)) : points[0] - middle,
   };
-  const panelBytes = (bits === 4 ? Math.ceil(depth / 2) : depth) * panelWidth;
-  return { kind, at: (into) => ({ kind: "panels", pointer: b.let(into, "panels", addressOf(of)), width: panelWidth, panelBytes, stepBytes: panelWidth, alone: true }) };
+  return { kind, at: (into) => ({ kind: "panels", pointer: b.let(into, "panels", addressOf(of)), width: panelWidth, panelBytes: panelBytesOf(kind), stepBytes: panelWidth, alone: true }) };
 }
 
 type Range = readonly [number, number];
@@ -98,7 +100,7 @@ function nibbles(k: number, n: number, q: QuantizedMatrix, of: Known, middle: nu
   return { kind: "nibbles", k, n, strideK: by.k, strideN: by.n, middle, ...placed(of) };
 }
 
-/** One step of the contracted axis, by its number within a turn: its 8 numbers less their zero points, in the block's units, as two vectors of float32. */
+/** One step of the contracted axis, by its number within a turn: its numbers less their zero points, in the block's units, two vectors of float32 a panel. */
 interface Step { readonly index: number; readonly halves: readonly Expr[] }
 export interface Block {
   /** The block's scales, for numbers in its units. */
@@ -110,14 +112,16 @@ export interface Block {
 /** What the lowest of a weight's bits is worth where it stands: at the top of 32, one lower where a zero point is to be taken off in 16. */
 const unitOf = ({ bits, unsigned }: BlockWeights): number => (bits === 8 ? 2 ** 24 : unsigned ? 2 ** 27 : 2 ** 28);
 
-/** Loops over the blocks of a panel, whose first column is `column` and whose integers lie from `start` on. */
-export function forBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, column: Expr, start: Expr, body: (into: Stmt[], block: Block) => void): void {
+/** Loops over the blocks of some panels side by side, whose first column is `column` and whose integers lie from `start` on. */
+export function forBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, panels: number, column: Expr, start: Expr, body: (into: Stmt[], block: Block) => void): void {
   const { depth, block } = kind, blocks = Math.ceil(depth / block), whole = Math.floor(depth / block), rest = depth - whole * block, unit = unitOf(kind);
   const panel = column.kind === "const" ? constant(Number(column.value) / panelWidth, i32) : binary("shr", column, constant(3, i32));
   const weights = b.let(into, "pb", start), scales = panelOf(b, into, kind.scales, panel, blocks), zeros = typeof kind.zeros === "number" ? undefined : panelOf(b, into, kind.zeros, panel, blocks);
+  const each = <T>(of: (p: number) => T): T[] => Array.from({ length: panels }, (_, p) => of(p));
   const one = (inner: Stmt[], steps: number): void => {
-    const own = [0, 16].map((offset) => b.let(inner, "scale", mul(loadAt(scales, offset, "float32", f32x4), constant(1 / unit, f32x4))));
-    body(inner, { scales: own, steps: (target, visit, after) => emitSteps(b, target, kind, { weights, zeros: zerosOf(b, inner, kind, zeros), steps }, visit, after) });
+    const own = each((p) => [0, 16].map((offset) => b.let(inner, "scale", mul(loadAt(scales, p * blocks * panelWidth * 4 + offset, "float32", f32x4), constant(1 / unit, f32x4))))).flat();
+    const points = each((p) => zerosOf(b, inner, kind, zeros, p * blocks * panelWidth * 2));
+    body(inner, { scales: own, steps: (target, visit, after) => emitSteps(b, target, kind, { weights, panelBytes: panelBytesOf(kind), zeros: points, steps }, visit, after) });
     advance(inner, scales, constant(panelWidth * 4, i32));
     if (zeros) advance(inner, zeros, constant(panelWidth * 2, i32));
   };
@@ -128,13 +132,13 @@ export function forBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, co
 
 /** The zero points of a block's columns: of 4-bit weights where those stand in 16 bits, else as float32 in the block's units. */
 interface Zeros { readonly lanes?: Expr; readonly halves?: readonly Expr[] }
-function zerosOf(b: KernelBuilder, into: Stmt[], kind: BlockWeights, at: Expr | undefined): Zeros {
+function zerosOf(b: KernelBuilder, into: Stmt[], kind: BlockWeights, at: Expr | undefined, offset: number): Zeros {
   const { zeros, bits } = kind, unit = unitOf(kind);
   if (typeof zeros === "number") {
     if (zeros === 0) return {};
     return bits === 4 ? { lanes: constant(zeros << nibbleShift, i16x8) } : { halves: [0, 1].map(() => constant(zeros * unit, f32x4)) };
   }
-  const points = b.let(into, "zero", loadAt(at ?? addressOf(zeros), 0, "int16", i16x8));
+  const points = b.let(into, "zero", loadAt(at ?? addressOf(zeros), offset, "int16", i16x8));
   if (bits === 4) return { lanes: b.let(into, "zero", shift("shl", points, nibbleShift)) };
   return { halves: (["low", "high"] as const).map((half) => b.let(into, "zero", mul(cast({ kind: "extend", a: points, half, type: i32x4 }, "f32"), constant(unit, f32x4)))) };
 }
@@ -145,28 +149,36 @@ function panelOf(b: KernelBuilder, into: Stmt[], buffer: Buffer, panel: Expr, bl
   return b.let(into, "pq", plus(addressOf(buffer), times(panel, blocks * panelWidth * byteSize(buffer.dtype))));
 }
 
-interface Run { readonly weights: Expr; readonly zeros: Zeros; readonly steps: number }
+interface Run { readonly weights: Expr; readonly panelBytes: number; readonly zeros: readonly Zeros[]; readonly steps: number }
 
-function emitSteps(b: KernelBuilder, into: Stmt[], { bits, unsigned }: BlockWeights, { weights, zeros: { lanes, halves }, steps }: Run, visit: (into: Stmt[], step: Step) => void, after: (into: Stmt[], count: number) => void): void {
+function emitSteps(b: KernelBuilder, into: Stmt[], { bits, unsigned }: BlockWeights, { weights, panelBytes, zeros, steps }: Run, visit: (into: Stmt[], step: Step) => void, after: (into: Stmt[], count: number) => void): void {
   const each = 8 / bits, turn = 2 * each, turns = Math.floor(steps / turn);
-  /** A step's weights at the top of 16 bits each. */
-  const one = (body: Stmt[], top: Expr, index: number): void => {
-    const q = b.let(body, "q", lanes ? sub(top, lanes) : top);
-    visit(body, { index, halves: [0, 8].map((from, half) => {
-      const value = cast(bitcast(aboveZeros(q, from, 2), i32x4), "f32"), zero = halves?.[half];
-      return b.let(body, "b", zero ? sub(value, zero) : value);
-    }) });
+  /** A step's weights, at the top of 16 bits each, of every panel. */
+  const one = (body: Stmt[], tops: readonly Expr[], index: number): void => {
+    const halves = tops.flatMap((top, p) => {
+      const { lanes, halves: points } = zeros[p] ?? {}, q = b.let(body, "q", lanes ? sub(top, lanes) : top);
+      return [0, 8].map((from, half) => {
+        const value = cast(bitcast(aboveZeros(q, from, 2), i32x4), "f32"), zero = points?.[half];
+        return b.let(body, "b", zero ? sub(value, zero) : value);
+      });
+    });
+    visit(body, { index, halves });
   };
   if (turns > 0) b.loop(into, "k", 0, constant(turns, i32), 1, turns, (_, body) => {
-    const v = b.let(body, "v", loadAt(weights, 0, "int8", i8x16));
-    const parities = bits === 8 ? [v] : nibblesOf(bitcast(v, i16x8), unsigned).map((x) => b.let(body, "v", bitcast(x, i8x16)));
-    for (const part of [0, 1]) parities.forEach((x, parity) => one(body, bitcast(aboveZeros(x, 8 * part, 1), i16x8), part * each + parity));
+    const parities = zeros.map((_z, p) => {
+      const v = b.let(body, "v", loadAt(weights, p * panelBytes, "int8", i8x16));
+      return bits === 8 ? [v] : nibblesOf(bitcast(v, i16x8), unsigned).map((x) => b.let(body, "v", bitcast(x, i8x16)));
+    });
+    for (const part of [0, 1]) for (let parity = 0; parity < each; parity++) one(body, parities.map((of) => bitcast(aboveZeros(present(of[parity], "parity"), 8 * part, 1), i16x8)), part * each + parity);
     advance(body, weights, constant(2 * panelWidth, i32));
     after(body, turn);
   });
   for (let done = turns * turn; done < steps; done += each) {
-    const v = b.let(into, "v", shift("shl", loadAt(weights, 0, "int8", i16x8), 8)), count = Math.min(each, steps - done);
-    (bits === 8 ? [v] : nibblesOf(v, unsigned)).slice(0, count).forEach((x, parity) => one(into, x, parity));
+    const parities = zeros.map((_z, p) => {
+      const v = b.let(into, "v", shift("shl", loadAt(weights, p * panelBytes, "int8", i16x8), 8));
+      return bits === 8 ? [v] : nibblesOf(v, unsigned);
+    }), count = Math.min(each, steps - done);
+    for (let parity = 0; parity < count; parity++) one(into, parities.map((of) => present(of[parity], "parity")), parity);
     advance(into, weights, constant(panelWidth, i32));
     after(into, count);
   }
@@ -184,12 +196,13 @@ const aboveZeros = (v: Expr, from: number, size: 1 | 2): Expr => ({
   bytes: Array.from({ length: 8 / size }, (_, i) => [0, 16].flatMap((of) => Array.from({ length: size }, (__, byte) => of + from + i * size + byte))).flat(),
 });
 
-/** Adds the whole contracted axis to the accumulators of one panel: totals += scale · Σ a · (q − zero), block by block. */
+/** Adds the whole contracted axis to the accumulators of a panel, or of several: totals += scale · Σ a · (q − zero), block by block. */
 export function accumulateBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, totals: Accumulators, a: ARows, column: Expr, start: Expr): void {
   const rows = a.pointers.map((p) => b.let(into, "pa", p));
-  // A single row has sums of its own for odd steps, so that additions do not wait for each other.
-  const chains = totals.length === 1 ? 2 : 1;
-  forBlocks(b, into, kind, column, start, (body, block) => {
+  const panels = (totals[0]?.length ?? 2) / 2;
+  // A single row of one panel has sums of its own for odd steps, so that additions do not wait for each other.
+  const chains = totals.length * panels === 1 ? 2 : 1;
+  forBlocks(b, into, kind, panels, column, start, (body, block) => {
     const sums = totals.map((row) => row.map(() => Array.from({ length: chains }, () => b.let(body, "sum", constant(0, f32x4)))));
     block.steps(body, (inner, { index, halves }) => sums.forEach((row, r) => {
       const x = b.let(inner, "a", elementOfA(a, rows, r, index));

@@ -42,7 +42,7 @@ export interface PanelColumns {
   readonly panelBytes: Dim;
   /** Bytes of one step of a panel. */
   readonly stepBytes: number;
-  /** Panels are taken one at a time, even for a single row, and whole. */
+  /** Panels are taken whole. */
   readonly alone?: boolean;
 }
 /** B's rows, contiguous along n, read where they lie. */
@@ -106,7 +106,7 @@ function singleRows(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, columnsOf: 
   b.parallel(into, "row", count, 1, workOfTiles(gemm, 1, gemm.columns), (i, body) => {
     const row = b.let(body, "m", plus(first, i)), one = constant(1, i32);
     const a = rowsAt(body, row, one);
-    if (a) forColumns(b, body, columnsOf, gemm.columns, [32, 8], (inner, column, width, lanes, valid) =>
+    if (a) forColumns(b, body, columnsOf, gemm.columns, widthsFor(gemm, 1), (inner, column, width, lanes, valid) =>
       emitTile(b, inner, gemm, a, columnsOf, row, constant(0, i32), 1, column, width, lanes, valid), workOfTiles(gemm, 1, 1));
   });
 }
@@ -155,7 +155,7 @@ function emitTiles(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRow
     else b.loop(into, "m", 0, count, 1, rows, (m, body) => emitDots(b, body, gemm, a, operand, firstRow, m));
     return;
   }
-  const columnsOf = gemm.b, { rows: tileRows, widths } = b.tile;
+  const columnsOf = gemm.b, { rows: tileRows } = b.tile, widths = gemm.kind.kind === "blocks" ? [8] : b.tile.widths;
   const fullRows = gemm.wholeTiles ? count : known === undefined ? b.let(into, "full", binary("and", count, constant(-tileRows, i32))) : constant(known - (known % tileRows), i32);
   if (known === undefined || known >= tileRows) {
     const tiles = (target: Stmt[], wide?: Buffer): void => forColumns(b, target, columnsOf, gemm.columns, widths, (body, column, width, lanes, valid) => {
@@ -168,15 +168,23 @@ function emitTiles(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRow
   }
   if (known !== undefined) {
     const rest = known % tileRows;
-    if (rest > 0) forColumns(b, into, columnsOf, gemm.columns, rest === 1 ? [32, 8] : rest === 2 ? [16, 8] : [8], (body, column, width, lanes, valid) =>
+    if (rest > 0) forColumns(b, into, columnsOf, gemm.columns, widthsFor(gemm, rest), (body, column, width, lanes, valid) =>
       emitTile(b, body, gemm, a, columnsOf, firstRow, fullRows, rest, column, width, lanes, valid), known < tileRows && !gemm.strip ? workOfTiles(gemm, rest, 1) : undefined);
     return;
   }
   if (gemm.wholeTiles) return;
   b.loop(into, "m", fullRows, count, 1, rows, (m, inner) =>
-    forColumns(b, inner, columnsOf, gemm.columns, [32, 8], (body, column, width, lanes, valid) =>
+    forColumns(b, inner, columnsOf, gemm.columns, widthsFor(gemm, 1), (body, column, width, lanes, valid) =>
       emitTile(b, body, gemm, a, columnsOf, firstRow, m, 1, column, width, lanes, valid)));
 }
+
+/** Columns that so few rows take at a time, in order of preference. */
+function widthsFor({ kind }: Gemm, rows: number): readonly number[] {
+  if (kind.kind === "blocks") return rows === 1 ? [blocksOfOneRow, 8] : [8];
+  return rows === 1 ? [32, 8] : rows === 2 ? [16, 8] : [8];
+}
+/** Two panels of quantised weights share the row's elements and the loop's own instructions. */
+const blocksOfOneRow = 16;
 
 /** Full tiles as they are, or with panels of quantised weights widened first where the rows are many enough to gain by it. */
 function eachWay(b: KernelBuilder, into: Stmt[], { kind }: BlockGemm, known: number | undefined, count: Expr, tiles: (into: Stmt[], wide?: Buffer) => void): void {
@@ -195,7 +203,7 @@ type ColumnBody = (into: Stmt[], column: Expr, width: number, lanes: 1 | 4, vali
  * where `work`, the instructions of one of them, is given.
  */
 export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns | RowColumns, columns: Dim, widths: readonly number[], body: ColumnBody, work?: Dim): void {
-  const usable = operand.kind === "panels" ? (operand.width === 4 ? [4] : operand.alone || isSymbolic(operand.panelBytes) ? [8] : widths) : widths;
+  const usable = operand.kind === "panels" ? (operand.width === 4 ? [4] : isSymbolic(operand.panelBytes) ? [8] : widths) : widths;
   let begin: Expr = constant(0, i32), share = work;
   const cover = (width: number, lanes: 1 | 4): void => {
     const total = begin.kind === "const" && Number(begin.value) === 0 ? dimMul(dimFloorDiv(columns, width), width) : 0;

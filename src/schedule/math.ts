@@ -7,7 +7,7 @@ import { binary, cast, constant, div, i32, mul, select, unary, type BinaryOp, ty
 import type { Kernel } from "../kernel/kernel.ts";
 import { mapExpr, mapStmtExprs } from "../kernel/traverse.ts";
 import { acoshF64, acosF64, asinF64, asinhF64, atanF64, atanhF64, cosF64, coshF64, erfF64, expF64, logF64, powF32, powF64, remF64, sinF64, sinhF64, tanF64, tanhF64 } from "./math-f64.ts";
-import { erfF32, expF32, logF32, onePlusErfF32, onePlusExpF32, tanhF32 } from "./math-f32.ts";
+import { erfF32, expF32, expOfNegativeF32, logF32, onePlusErfF32, onePlusExpF32, tanhF32 } from "./math-f32.ts";
 
 /** The kernel with only operations that every target has as instructions. Scalars and vectors give the same bits. */
 export function legalizeMath(kernel: Kernel): Kernel {
@@ -43,6 +43,7 @@ function legalUnary(op: UnaryOp, a: Expr): Expr {
   if (a.type.scalar === "f32") {
     switch (op) {
       case "exp": return expF32(...signed(a));
+      case "decay": return expOfNegativeF32(a);
       case "log": return logF32(a);
       case "tanh": return tanhF32(a);
       case "erf": return erfF32(a);
@@ -56,7 +57,7 @@ type Transcendental = Exclude<UnaryOp, "neg" | "abs" | "sqrt" | "floor" | "ceil"
 /** A function of float64; `single` says that the argument is a float32 value. */
 function functionF64(op: Transcendental): (x: Expr, single?: boolean) => Expr {
   switch (op) {
-    case "exp": return expF64;
+    case "exp": case "decay": return expF64;
     case "log": return logF64;
     case "tanh": return tanhF64;
     case "erf": return erfF64;

@@ -17,7 +17,7 @@ export const widePanel = (b: KernelBuilder, kind: BlockWeights): Buffer => b.tem
 /** Fills `wide` with the panel that starts at `column` and whose integers lie from `start` on. */
 export function widenPanel(b: KernelBuilder, into: Stmt[], kind: BlockWeights, wide: Buffer, column: Expr, start: Expr): BColumns {
   const to = b.let(into, "to", addressOf(wide));
-  forBlocks(b, into, kind, column, start, (body, block) => {
+  forBlocks(b, into, kind, 1, column, start, (body, block) => {
     block.steps(body, (inner, step) => step.halves.forEach((half, j) =>
       inner.push(storeAt(to, step.index * panelWidth * 4 + j * 16, "float32", mul(half, block.scales[j] ?? constant(0, f32x4))))),
     (inner, count) => advance(inner, to, constant(count * panelWidth * 4, i32)));

@@ -1,0 +1,63 @@
+/** Compiled softmax against its evaluation, on every tail and on values that are no numbers. */
+import { describe, expect, it } from "vitest";
+import { modelBytes } from "../../test/support/model-spec.ts";
+import { compileModel } from "../compiler/compile.ts";
+import { fromNumbers, toNumbers, type Tensor as CoreTensor } from "../core/tensor.ts";
+import { LogSoftmax, Softmax } from "../evaluate/softmax.ts";
+import { load } from "../runtime/load.ts";
+import { Tensor } from "../runtime/tensor.ts";
+
+async function compiled(type: "Softmax" | "LogSoftmax", x: CoreTensor, axis: number, symbolic: boolean): Promise<CoreTensor> {
+  const dims = symbolic ? ["a", "b"] : x.dims;
+  const { artifact } = compileModel(modelBytes({ opset: 20, inputs: { x: { dtype: x.dtype, dims } }, outputs: { y: { dtype: x.dtype, dims } }, initializers: {}, nodes: [{ type, inputs: ["x"], outputs: ["y"], attributes: { axis } }] }));
+  const { y } = await (await load(artifact)).run({ x: Tensor.of(x) });
+  if (!y) throw new Error("no y");
+  return y.unpacked();
+}
+
+/** The largest error in units of what is allowed: of the value, and of 1. */
+function worst(actual: CoreTensor, expected: CoreTensor, relative: number, absolute: number): number {
+  const a = toNumbers(actual), e = toNumbers(expected);
+  return Math.max(...Array.from(a, (v, i) => {
+    const wanted = e[i] ?? NaN;
+    if (Number.isNaN(wanted) || !Number.isFinite(wanted)) return Object.is(v, wanted) ? 0 : Infinity;
+    return Math.abs(v - wanted) / (relative * Math.abs(wanted) + absolute);
+  }));
+}
+
+const special = [NaN, Infinity, -Infinity, 0, -0, 1e-40, 88, -88, 3e38, -3e38];
+const values = (count: number, scale: number): number[] => Array.from({ length: count }, (_, i) => Math.sin(i * 12.9898) * scale);
+
+describe("softmax", () => {
+  it.each([[0, false], [1, false], [0, true], [1, true]] as const)("along axis %i, symbolic %s", async (axis, symbolic) => {
+    for (const [a, b] of [[1, 1], [3, 5], [5, 4], [4, 33], [17, 16], [2, 1000]] as const) for (const scale of [1, 40]) {
+      const x = fromNumbers("float32", [a, b], values(a * b, scale)), [expected] = Softmax([x], { axis }, { outputCount: 1, outputDTypes: ["float32"] });
+      const y = await compiled("Softmax", x, axis, symbolic);
+      // Weights are within 2 ulp of 1, and of themselves in proportion to their exponent, at most 80 here.
+      expect(worst(y, expected as CoreTensor, 84 * 2 ** -23, 2 ** -126), `${a}x${b}`).toBeLessThan(1);
+      expect(worst(y, expected as CoreTensor, 2 ** -30, 4 * 2 ** -23)).toBeLessThan(1);
+    }
+  });
+
+  it.each(["Softmax", "LogSoftmax"] as const)("%s of values that are no numbers", async (type) => {
+    const evaluate = type === "Softmax" ? Softmax : LogSoftmax;
+    for (const at of [0, 3, 6]) for (const one of special) for (const rest of [0.5, -Infinity]) {
+      const row = new Array<number>(7).fill(rest);
+      row[at] = one;
+      const x = fromNumbers("float32", [1, 7], row), [expected] = evaluate([x], { axis: 1 }, { outputCount: 1, outputDTypes: ["float32"] });
+      expect(worst(await compiled(type, x, 1, false), expected as CoreTensor, 1e-6, 1e-7), `${one} at ${at} among ${rest}`).toBeLessThan(1);
+    }
+  });
+
+  it.each(["float16", "bfloat16", "float64"] as const)("of %s", async (dtype) => {
+    const x = fromNumbers(dtype, [3, 9], values(27, 6)), [expected] = Softmax([x], { axis: 1 }, { outputCount: 1, outputDTypes: [dtype] });
+    const unit = { float16: 2 ** -10, bfloat16: 2 ** -7, float64: 2 ** -51 }[dtype];
+    expect(worst(await compiled("Softmax", x, 1, false), expected as CoreTensor, unit, unit / 2 ** 10)).toBeLessThan(1);
+  });
+
+  it("would show an error", () => {
+    const right = fromNumbers("float32", [2], [0.25, 0.75]);
+    expect(worst(fromNumbers("float32", [2], [0.25, 0.7501]), right, 1e-5, 1e-7)).toBeGreaterThan(1);
+    expect(worst(fromNumbers("float32", [2], [0.25, NaN]), right, 1e-5, 1e-7)).toBeNaN();
+  });
+});
