@@ -4,7 +4,6 @@
  */
 import { emitModule } from "../src/backends/wasm/emit.ts";
 import { programDims } from "../src/backends/wasm/program-dims.ts";
-import { relaxationOf } from "../src/backends/wasm/relax.ts";
 import { fuseModel } from "../src/compiler/compile.ts";
 import { packageProgram } from "../src/compiler/package.ts";
 import { build } from "../src/compiler/pipeline.ts";
@@ -41,8 +40,8 @@ export async function timedProgram(model: ModelCase, enableFusion: boolean): Pro
   const { program } = build(graph, fused.regions);
   const separate = { ...program, steps: program.steps.map(alone) };
   const plan = planMemory(separate, { dims: programDims(separate), reuse: true });
-  const [code, relaxed] = [false, true].map((relaxedSimd) => emitModule(separate, plan, { relaxedSimd }).code) as [Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>];
-  const { artifact } = packageProgram(separate, plan, { code, relaxation: relaxationOf(code, relaxed) }, { tool: "bench", options: {}, model: "bench", metadata: {}, modelChecksum: 0 });
+  const { code, relaxation } = emitModule(separate, plan);
+  const { artifact } = packageProgram(separate, plan, { code, relaxation }, { tool: "bench", options: {}, model: "bench", metadata: {}, modelChecksum: 0 });
   const session: Session = await load(artifact);
   const feeds = Object.fromEntries(Object.entries(model.feeds).map(([k, t]) => [k, new Tensor(t.dtype, t.data, t.dims)]));
   // Branches and loops run what they run: the observer's n-th report of a run is the n-th step executed.

@@ -39,8 +39,8 @@ function attentionGraph(layout: Layout, masked: boolean): Graph {
 function compileAttention(layout: Layout, masked: boolean): Uint8Array {
   const graph = attentionGraph(layout, masked);
   const { regions } = partition(graph, { fusion: true, isEnabled: () => true, opTypesOf: (name) => name });
-  const { program, plan, code, relaxation } = build(graph, regions);
-  return stripReport(packageProgram(program, plan, { code: code.code, relaxation }, { tool: `onnxfuse ${version}`, options: {}, model: `attention-${layout}`, metadata: {}, modelChecksum: 0 }).artifact);
+  const { program, plan, code } = build(graph, regions);
+  return stripReport(packageProgram(program, plan, { code: code.code, relaxation: code.relaxation }, { tool: `onnxfuse ${version}`, options: {}, model: `attention-${layout}`, metadata: {}, modelChecksum: 0 }).artifact);
 }
 
 const entries = (["BNSD", "BSND"] as const).flatMap((layout) => [false, true].map((masked) => {

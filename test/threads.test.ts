@@ -37,8 +37,8 @@ const bitsOf = (results: Results): Readonly<Record<string, string>> => Object.fr
 /** An artifact in which every parallel loop is split, however small. */
 function finelySplit(bytes: Uint8Array): Uint8Array {
   const { graph, regions } = fuseModel(bytes, {}, true);
-  const { program, plan, code, relaxation } = build(graph.graph, regions, { threadWork: 0 });
-  return packageProgram(program, plan, { code: code.code, relaxation, threads: code.threads }, { tool: "test", options: {}, model: "m", metadata: {}, modelChecksum: 0 }).artifact;
+  const { program, plan, code } = build(graph.graph, regions, { threadWork: 0 });
+  return packageProgram(program, plan, { code: code.code, relaxation: code.relaxation, threads: code.threads }, { tool: "test", options: {}, model: "m", metadata: {}, modelChecksum: 0 }).artifact;
 }
 
 test.skipIf(caseIds().length > 0)("set ONNXFUSE_TEST_DATA to run the real models", () => {});

@@ -56,7 +56,7 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
   const fused = fuseModel(source, options, true);
   const { graph: model, regions } = fused;
   const typeOf = (node: string): string | undefined => model.info.nodeTypes.get(node);
-  const { program, plan, code, relaxation, attention, work, narrowed } = build(model.graph, regions, { ...narrowing(options, typeOf), ...(options.choices ? { choices: options.choices } : {}), reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true, separateSteps: options.separateSteps ?? false, ...observed(options) });
+  const { program, plan, code, attention, work, narrowed } = build(model.graph, regions, { ...narrowing(options, typeOf), ...(options.choices ? { choices: options.choices } : {}), reuse: options.reuseMemory ?? true, winograd: options.winograd ?? true, separateSteps: options.separateSteps ?? false, ...observed(options) });
   const bytes = source instanceof Uint8Array ? source : source.model;
   const hosts = [...allSteps(program.steps)].filter((s) => s.kind === "host");
   const compiled = countSteps(program);
@@ -66,14 +66,14 @@ export function compileModel(source: ModelSource, options: CompileOptions = {}):
     counts: countWork({ ...workBefore(model), sites: fused.sites, regions, compiled, added: countAdded(program) + copiedNodes(model), typeOf }),
     sites: withCosts(fused.sites, regions), fates: fatesIn(fused), switches: fused.switches, approximations: approximated(fused.sites, fused.rules), traffic: regionTraffic(model.traffic, regions), attention: attention.map((nodes) => ({ nodes, ...attentionBlock })),
     memory: { weights: plan.weightBytes, ...(plan.peak ? { arena: plan.peak.bytes, lowerBound: plan.peak.lowerBound } : {}) },
-    code: { simd: code.code.length, relaxation: relaxation.length, threads: code.threads.length },
+    code: { simd: code.code.length, relaxation: code.relaxation.length, threads: code.threads.length },
     kernels: work, ...(options.weights ? { narrowed } : {}),
     hostOperators: hosts.map((h) => ({ op: h.op, nodes: h.origin.nodes })),
     warnings: [...model.info.warnings, ...fused.warnings],
   };
   const info = { tool: `onnxfuse ${version}`, options: normalOptions(options), model: model.info.name, metadata: model.info.metadata, modelChecksum: checksum(bytes), ...checksOf(model) };
   const packaging = { separateSteps: options.separateSteps ?? false, ...(options.strip ? {} : { report }), ...(options.externalWeights ? { externalWeights: options.externalWeights } : {}) };
-  return { ...packageProgram(program, plan, { code: code.code, relaxation, threads: code.threads }, info, packaging), report, typeOf };
+  return { ...packageProgram(program, plan, { code: code.code, relaxation: code.relaxation, threads: code.threads }, info, packaging), report, typeOf };
 }
 
 /** What became of the model's nodes. */

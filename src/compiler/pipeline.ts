@@ -2,8 +2,8 @@
 import type { Graph } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
 import { emitModule, type WasmCode } from "../backends/wasm/emit.ts";
-import { relaxationOf } from "../backends/wasm/relax.ts";
 import { programDims } from "../backends/wasm/program-dims.ts";
+import { inPhases } from "../kernel/phases.ts";
 import type { Program } from "../kernel/program.ts";
 import { allSteps } from "../kernel/segments.ts";
 import { lowerProgram } from "../lower/program.ts";
@@ -25,8 +25,6 @@ export interface Built {
   readonly program: Program;
   readonly plan: MemoryPlan;
   readonly code: WasmCode;
-  /** What to change in the code for relaxed SIMD. */
-  readonly relaxation: Uint8Array;
   /** Original nodes of each step that is an attention kernel with an online softmax. */
   readonly attention: readonly (readonly string[])[];
   /** What each kernel has to do. */
@@ -64,11 +62,11 @@ export function build(graph: Graph, regions: readonly Region[], { reuse = true, 
   const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true, winograd, ...(choices ? { choices } : {}) }));
   const scheduled = mapKernels({ placements, ...structured }, (kernel) => (kernel.structure ? scheduleLoops(kernel, placements) : kernel));
   onStage({ name: "scheduled", program: scheduled });
-  const program = shareWeights(mapKernels(scheduled, (kernel) => legalize(splitWork(kernel, threadWork), placements)));
+  const program = shareWeights(mapKernels(scheduled, (kernel) => inPhases(legalize(splitWork(kernel, threadWork), placements))));
   onStage({ name: "legal", program });
   const plan = planMemory(program, { dims: programDims(program), reuse });
   onStage({ name: "planned", plan });
-  const code = emitModule(program, plan, { relaxedSimd: false, separateSteps }), relaxed = emitModule(program, plan, { relaxedSimd: true, separateSteps });
+  const code = emitModule(program, plan, { separateSteps });
   onStage({ name: "emitted", code });
-  return { program, plan, code, relaxation: relaxationOf(code.code, relaxed.code), attention, work: kernelWork(laidOut), narrowed };
+  return { program, plan, code, attention, work: kernelWork(laidOut), narrowed };
 }

@@ -1,13 +1,13 @@
 /** The weights section of an artifact: every tensor once, aligned to 64 bytes, uniform tensors as one element. */
 import { checksum } from "../artifact/checksum.ts";
 import type { DataJson, WeightJson } from "../artifact/manifest.ts";
-import { byteSize } from "../core/dtype.ts";
+import { byteSize, type DType } from "../core/dtype.ts";
 import { encodeStrings } from "../core/string-bytes.ts";
 import type { PackSpec } from "../core/pack-spec.ts";
 import { isPacked, packElements } from "../core/packed.ts";
 import { bytesOf, fromNumbers, numericData, rowMajorStrides, sameBytes, sizeOf, stringsOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { StoredForm } from "../kernel/program.ts";
-import { packedLength, packTensor } from "../memory/pack.ts";
+import { packedForm, packedLength, packTensor } from "../memory/pack.ts";
 
 const alignment = 64;
 
@@ -17,16 +17,19 @@ export class WeightsSection {
   #end = 0;
 
   /** Stores a tensor. */
-  add(t: Tensor): DataJson {
+  add(t: Tensor, uniform = isUniform(t)): DataJson {
     if (t.dtype === "string") {
       const bytes = encodeStrings(stringsOf(t));
       return { dtype: t.dtype, dims: t.dims, offset: this.#store(bytes), length: bytes.length };
     }
-    const bytes = bytesOf(t);
-    const element = byteSize(t.dtype);
-    const uniform = sizeOf(t.dims) > 1 && isUniform(bytes, element);
-    const stored = uniform ? bytes.subarray(0, element) : isPacked(t.dtype) ? packElements(t.dtype, numericData(t)) : bytes;
-    return { dtype: t.dtype, dims: t.dims, offset: this.#store(stored), length: stored.length, ...(uniform ? { fill: true } : {}) };
+    if (uniform) return this.#addUniform(t, t.dtype, t.dims);
+    const stored = isPacked(t.dtype) ? packElements(t.dtype, numericData(t)) : bytesOf(t);
+    return { dtype: t.dtype, dims: t.dims, offset: this.#store(stored), length: stored.length };
+  }
+  /** Stores the first element of `t` for all of `dims`. */
+  #addUniform(t: Tensor, dtype: DType, dims: readonly number[]): DataJson {
+    const length = byteSize(dtype);
+    return { dtype, dims, offset: this.#store(bytesOf(t).subarray(0, length)), length, fill: true };
   }
 
   /**
@@ -34,11 +37,13 @@ export class WeightsSection {
    */
   addPacked(t: Tensor, spec: PackSpec): Pick<WeightJson, "source" | "pack"> {
     if (spec.kind === "copy") return { source: this.add(t) };
-    const grows = packedLength(t.dims, spec) * elementBytes(t, spec) > bytesOf(t).length;
-    const uniform = isUniform(bytesOf(t), byteSize(t.dtype));
-    if (grows && (!uniform || spec.kind === "winograd")) return { source: this.add(t), pack: spec };
+    const form = packedForm(t, spec), uniform = isUniform(t);
+    const grows = form.length * byteSize(form.dtype) > bytesOf(t).length;
+    if (grows && (!uniform || spec.kind === "winograd")) return { source: this.add(t, uniform), pack: spec };
+    if (uniform && onlyMoves(t, spec)) return { source: this.#addUniform(t, form.dtype, [form.length]) };
     const packed = packTensor(t, spec);
-    return uniform && !isUniform(bytesOf(packed), byteSize(packed.dtype)) ? { source: this.add(t), pack: spec } : { source: this.add(packed) };
+    if (!uniform) return { source: this.add(packed) };
+    return isUniform(packed) ? { source: this.add(packed, true) } : { source: this.add(t, true), pack: spec };
   }
 
   /** Stores a weight in fewer bits, packed where that keeps its size; else it is packed at load. */
@@ -89,17 +94,20 @@ function panelScales(t: Tensor, spec: Extract<PackSpec, { kind: "panels" }>, axi
   return tensor("float32", [groups * panels, 1, nr], out);
 }
 
-const elementBytes = (t: Tensor, spec: PackSpec): number =>
-  spec.kind === "panels" ? byteSize(spec.as) : spec.kind === "permute" ? byteSize(spec.as ?? t.dtype) : byteSize(t.dtype);
+/** Whether the packed form holds the elements as they are and nothing else. */
+const onlyMoves = (t: Tensor, spec: PackSpec): boolean =>
+  spec.kind === "panels" && spec.as === t.dtype && (spec.subtract ?? 0) === 0 && spec.n % spec.nr === 0 && spec.k % spec.kStep === 0 && spec.strideK.every((a) => (a.padded ?? a.size) === a.size);
 
-/** Whether all elements have the same bits. */
-function isUniform(bytes: Uint8Array, element: number): boolean {
+/** Whether there are several elements and all have the same bits. */
+function isUniform(t: Tensor): boolean {
+  if (t.dtype === "string" || sizeOf(t.dims) <= 1) return false;
+  const bytes = bytesOf(t), element = byteSize(t.dtype);
   if (element === 4 && bytes.byteOffset % 4 === 0) {
     const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
     const [first] = words;
     for (let i = 1; i < words.length; i++) if (words[i] !== first) return false;
-    return words.length > 1;
+    return true;
   }
   for (let i = element; i < bytes.length; i++) if (bytes[i] !== bytes[i - element]) return false;
-  return bytes.length > element;
+  return true;
 }

@@ -69,7 +69,8 @@ export function toBigInts(t: Tensor): bigint[] {
 export function fromNumbers(dtype: DType, dims: readonly number[], values: ArrayLike<number>): Tensor {
   const out = zeros(dtype, dims);
   const data = numericData(out);
-  if (dtype === "float32" || dtype === "float64") for (let i = 0; i < values.length; i++) data[i] = values[i] ?? 0;
+  if ((dtype === "float32" || dtype === "float64") && values instanceof Float64Array) (data as Float32Array | Float64Array).set(values.subarray(0, data.length));
+  else if (dtype === "float32" || dtype === "float64") for (let i = 0; i < values.length; i++) data[i] = values[i] ?? 0;
   else for (let i = 0; i < values.length; i++) setNumber(data, dtype, i, values[i] ?? 0);
   return out;
 }

@@ -65,6 +65,19 @@ export function pick(t: Tensor, dims: readonly number[], sources: ArrayLike<numb
   return out;
 }
 
+/** The tensor of `dims` whose every element is the only one of `t`, bit for bit. */
+export function filled(t: Tensor, dims: readonly number[]): Tensor {
+  const out = zeros(t.dtype, dims);
+  if (t.dtype === "string") (out.data as string[]).fill((t.data as readonly string[])[0] ?? "");
+  else {
+    const x = numericData(t), y = numericData(out), one = new Uint8Array(x.buffer, x.byteOffset, x.BYTES_PER_ELEMENT), bytes = new Uint8Array(y.buffer, y.byteOffset, y.byteLength);
+    bytes.set(one.subarray(0, bytes.length));
+    // What is filled is doubled.
+    for (let done = one.length; done < bytes.length; done *= 2) bytes.copyWithin(done, 0, Math.min(done, bytes.length - done));
+  }
+  return out;
+}
+
 /** The tensor broadcast to `dims`. */
 export const broadcastTo = (t: Tensor, dims: readonly number[]): Tensor => pick(t, dims, broadcastSources(t.dims, dims));
 

@@ -4,7 +4,7 @@ import { fail } from "../core/diagnostic.ts";
 import { byteSize, checkElementCount, dtypeFromOnnx, isFloat } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromBigInts, fromNumbers, sizeOf, toBigInts, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
-import { broadcastTo, copier, input, normalAxis, pick, wrapped } from "./map-elements.ts";
+import { broadcastTo, copier, filled, input, normalAxis, pick, wrapped } from "./map-elements.ts";
 import { broadcastDims, stridedIndices } from "../core/strided.ts";
 import { integersOf, numberOf } from "./read-attribute.ts";
 
@@ -63,7 +63,7 @@ export const Tile: Evaluate = (inputs) => {
 export const ConstantOfShape: Evaluate = (inputs, attributes) => {
   const dims = integersOf(input(inputs, 0));
   const value = attributes.value as Tensor | undefined;
-  return [value ? pick(value, dims, new Int32Array(sizeOf(dims))) : zeros("float32", dims)];
+  return [value ? filled(value, dims) : zeros("float32", dims)];
 };
 
 export const Range: Evaluate = (inputs) => {

@@ -1,7 +1,7 @@
 /** Kernels: what one call of the compiled program computes, and where buffers' elements lie. */
 import type { Dim } from "../core/dim.ts";
 import type { Buffer } from "./expr.ts";
-import type { Stmt } from "./stmt.ts";
+import type { Split, Stmt } from "./stmt.ts";
 import type { Structure } from "./structure.ts";
 
 /**
@@ -22,6 +22,17 @@ export interface Kernel {
   readonly structure?: Structure;
   /** Output element i is written only after every read of input element i, so they may share memory. */
   readonly inPlace?: readonly { readonly input: Buffer; readonly output: Buffer }[];
+  /** The phases of a legal kernel that is done; they are this body's. */
+  readonly phases?: readonly Phase[];
+}
+
+/** What threads do together before they wait for each other (phases.ts). */
+export interface Phase {
+  /** The statements; those of the split alone, over its `from` and `to`, where there is one. */
+  readonly body: Stmt;
+  readonly split?: Split;
+  /** Every buffer that is read or written, in order of appearance. */
+  readonly touched: ReadonlySet<Buffer>;
 }
 
 /** Where a buffer's elements lie: element (i…) is at `offset` + Σ strides·i elements from the start of its storage. */

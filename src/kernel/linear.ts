@@ -14,15 +14,25 @@ export interface Bounds { readonly lower: Dim | undefined; readonly upper: Dim |
 export const linearConstant = (constant: Dim): Linear => ({ terms: [], constant });
 export const linearAtom = (atom: Expr): Linear => ({ terms: [{ atom, coefficient: 1 }], constant: 0 });
 
-/** Sum; atoms are the same when they are the same object. */
+/** Sum; atoms are the same when they are the same object. No coefficient of a sum is 0. */
 export function linearAdd(a: Linear, b: Linear): Linear {
-  const terms = new Map<Expr, Dim>();
-  for (const t of a.terms) terms.set(t.atom, t.coefficient);
-  for (const t of b.terms) terms.set(t.atom, dimAdd(terms.get(t.atom) ?? 0, t.coefficient));
-  return { terms: [...terms].filter(([, c]) => c !== 0).map(([atom, coefficient]) => ({ atom, coefficient })), constant: dimAdd(a.constant, b.constant) };
+  const constant = dimAdd(a.constant, b.constant);
+  if (b.terms.length === 0) return { terms: a.terms, constant };
+  if (a.terms.length === 0) return { terms: b.terms, constant };
+  const terms = new Map<Expr, Term>();
+  for (const t of a.terms) terms.set(t.atom, t);
+  for (const t of b.terms) {
+    const own = terms.get(t.atom);
+    if (!own) { terms.set(t.atom, t); continue; }
+    const coefficient = dimAdd(own.coefficient, t.coefficient);
+    if (coefficient === 0) terms.delete(t.atom);
+    else terms.set(t.atom, { atom: t.atom, coefficient });
+  }
+  return { terms: [...terms.values()], constant };
 }
 export function linearScale(a: Linear, by: Dim): Linear {
   if (by === 0) return linearConstant(0);
+  if (by === 1) return a;
   return { terms: a.terms.map((t) => ({ atom: t.atom, coefficient: dimMul(t.coefficient, by) })), constant: dimMul(a.constant, by) };
 }
 export const linearSub = (a: Linear, b: Linear): Linear => linearAdd(a, linearScale(b, -1));

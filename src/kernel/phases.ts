@@ -3,29 +3,24 @@
  * statements that one thread runs; the kernel is its phases one after the other. Each declares for itself what it needs.
  */
 import type { Buffer, Expr } from "./expr.ts";
-import type { Kernel } from "./kernel.ts";
+import type { Kernel, Phase } from "./kernel.ts";
 import { block, type Stmt } from "./stmt.ts";
-import { expressionsOf, visitExpr, visitStmt } from "./traverse.ts";
-
-export type Split = Extract<Stmt, { kind: "split" }>;
-
-export interface Phase {
-  /** The statements; those of the split alone, over its `from` and `to`, where there is one. */
-  readonly body: Stmt;
-  readonly split?: Split;
-  /** Every buffer that is read or written. */
-  readonly touched: ReadonlySet<Buffer>;
-}
+import { visitExpr, visitExprsOf, visitStmt } from "./traverse.ts";
 
 /** Working memory that every thread needs for itself: a range of a split leaves nothing in it. Without splits one thread runs the kernel. */
 export const privateScratch = (kernel: Kernel): readonly Buffer[] =>
   (kernel.scratch.length > 0 && phasesOf(kernel).some((p) => p.split) ? kernel.scratch.filter((b) => !kernel.shared?.includes(b)) : []);
 
+/** The kernel with its phases, so that none has to be found again. It must not change any more. */
+export const inPhases = (kernel: Kernel): Kernel => ({ ...kernel, phases: findPhases(kernel) });
+
 /** The phases in their order; one without split where the kernel's statements depend on each other by locals. */
-export function phasesOf(kernel: Kernel): readonly Phase[] {
+export const phasesOf = (kernel: Kernel): readonly Phase[] => kernel.phases ?? findPhases(kernel);
+
+function findPhases(kernel: Kernel): readonly Phase[] {
   const all = kernel.body.kind === "block" ? kernel.body.body : [kernel.body];
-  const whole: readonly Phase[] = [{ body: kernel.body, touched: touchedBy(kernel.body) }];
-  if (!all.some((s) => s.kind === "split")) return whole;
+  const whole = (): readonly Phase[] => [{ body: kernel.body, touched: touchedBy(kernel.body) }];
+  if (!all.some((s) => s.kind === "split")) return whole();
   const common = new Common(kernel), groups: Stmt[][] = [];
   let open: Stmt[] | undefined;
   for (const s of all) {
@@ -36,7 +31,7 @@ export function phasesOf(kernel: Kernel): readonly Phase[] {
   }
   const owners = new Map<string, readonly Stmt[]>();
   for (const g of groups) for (const s of g) visitStmt(s, (x) => { if (x.kind === "let") owners.set(x.name, g); });
-  if (groups.some((g) => [...localsOf(g)].some((name) => (owners.get(name) ?? g) !== g))) return whole;
+  if (groups.some((g) => [...localsOf(g)].some((name) => (owners.get(name) ?? g) !== g))) return whole();
   return groups.map((g): Phase => {
     const only = g[0], split = only?.kind === "split" ? only : undefined;
     const body = block(...common.neededBy(g), ...(split ? [split.body] : g));
@@ -84,17 +79,18 @@ class Common {
   }
 }
 
-function localsOf(statements: readonly Stmt[]): ReadonlySet<string> {
+/** Names of locals that statements read or assign. */
+export function localsOf(statements: readonly Stmt[]): ReadonlySet<string> {
   const names = new Set<string>(), seen = new Set<Expr>();
-  for (const statement of statements) visitStmt(statement, (s) => {
-    if (s.kind === "assign" || s.kind === "accumulate") names.add(s.name);
-    expressionsOf(s).forEach((e) => visitExpr(e, (x) => { if (x.kind === "local") names.add(x.name); }, seen));
-  });
+  for (const statement of statements) {
+    visitStmt(statement, (s) => { if (s.kind === "assign" || s.kind === "accumulate") names.add(s.name); });
+    visitExprsOf(statement, (x) => { if (x.kind === "local") names.add(x.name); }, seen);
+  }
   return names;
 }
 
 function touchedBy(body: Stmt): ReadonlySet<Buffer> {
-  const out = new Set<Buffer>(), seen = new Set<Expr>();
-  visitStmt(body, (s) => expressionsOf(s).forEach((root) => visitExpr(root, (e) => { if (e.kind === "address") out.add(e.buffer); }, seen)));
+  const out = new Set<Buffer>();
+  visitExprsOf(body, (e) => { if (e.kind === "address") out.add(e.buffer); });
   return out;
 }

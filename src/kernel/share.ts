@@ -4,7 +4,7 @@
  */
 import { dimMul, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
 import { atomBounds, linearBounds } from "./bounds.ts";
-import { axisOf, constant, dimExpr, i32, type Axis, type Buffer, type Expr } from "./expr.ts";
+import { axisOf, constant, dimExpr, i32, type Axis, type BinaryOp, type Buffer, type Expr, type Scalar, type UnaryOp } from "./expr.ts";
 import { linearAdd, linearConstant, linearScale, sameDim, type Bounds, type Linear, type Term } from "./linear.ts";
 import { linearOf, simplifyNode, type Algebra } from "./simplify.ts";
 import { mapChildren, mapExpr, operandsOf } from "./traverse.ts";
@@ -12,7 +12,7 @@ import { mapChildren, mapExpr, operandsOf } from "./traverse.ts";
 type Reduce = Extract<Expr, { kind: "reduce" }>;
 
 export class ExprTable implements Algebra {
-  readonly #byKey = new Map<string, Expr>();
+  readonly #byKey = new Map<number | string, Expr>();
   readonly #shared = new Map<Expr, Expr>();
   readonly #ids = new Map<object, number>();
   readonly #linear = new Map<Expr, Linear>();
@@ -24,12 +24,14 @@ export class ExprTable implements Algebra {
   make(e: Expr): Expr {
     const known = this.#shared.get(e);
     if (known) return known;
-    const parts = mapChildren(e, (c) => this.make(c));
+    const parts = mapChildren(e, this.#makeOperand);
     const out = parts.kind === "reduce" ? this.#makeReduce(parts) : simplifyNode(parts, this) ?? this.#number(parts);
     this.#shared.set(e, out);
     this.#shared.set(out, out);
     return out;
   }
+
+  readonly #makeOperand = (e: Expr): Expr => this.make(e);
 
   /** A number that equal expressions share; in order of first appearance. */
   id(e: Expr): number { return this.#idOf(this.make(e)); }
@@ -139,7 +141,17 @@ export class ExprTable implements Algebra {
     if (id === undefined) this.#ids.set(o, (id = this.#ids.size));
     return id;
   }
-  #key(e: Expr): string {
+  /** Equal for equal expressions only. Most are of one or two operands, which a number can say. */
+  #key(e: Expr): number | string {
+    switch (e.kind) {
+      case "binary": return nodeKey(e, binaryCodes[e.op], this.#idOf(e.a), this.#idOf(e.b)) ?? this.#text(e);
+      case "unary": return nodeKey(e, unaryCodes[e.op], this.#idOf(e.a), 0) ?? this.#text(e);
+      case "cast": return nodeKey(e, castCode, this.#idOf(e.a), 0) ?? this.#text(e);
+      case "axis": return nodeKey(e, axisCode, this.#idOf(e.axis), 0) ?? this.#text(e);
+      default: return this.#text(e);
+    }
+  }
+  #text(e: Expr): string {
     let key = `${e.kind}:${e.type.scalar}${e.type.lanes}:${this.#detail(e)}:`;
     for (const c of operandsOf(e)) key += `${this.#idOf(c)},`;
     return key;
@@ -162,6 +174,23 @@ export class ExprTable implements Algebra {
     }
   }
 }
+/** Numbers for what kinds of node are; below 64. */
+const binaryCodes: Readonly<Record<BinaryOp, number>> = {
+  add: 0, sub: 1, mul: 2, div: 3, rem: 4, min: 5, max: 6, pmin: 7, pmax: 8, pow: 9, and: 10, or: 11, xor: 12, shl: 13, shr: 14, eq: 15, ne: 16, lt: 17, le: 18, gt: 19, ge: 20,
+};
+const unaryCodes: Readonly<Record<UnaryOp, number>> = {
+  neg: 21, abs: 22, sqrt: 23, floor: 24, ceil: 25, trunc: 26, nearest: 27, not: 28, exp: 29, log: 30, tanh: 31, erf: 32, sin: 33, cos: 34, tan: 35, asin: 36, acos: 37, atan: 38,
+  sinh: 39, cosh: 40, asinh: 41, acosh: 42, atanh: 43, isnan: 44, isinf: 45,
+};
+const castCode = 46, axisCode = 47;
+const scalarCodes: Readonly<Record<Scalar, number>> = { bool: 0, i8: 1, u8: 2, i16: 3, u16: 4, i32: 5, u32: 6, i64: 7, u64: 8, f32: 9, f64: 10 };
+/** Ids that a key has room for. */
+const idLimit = 2 ** 18;
+
+/** A node as a whole number below 2^53: code, scalar, lanes, two ids; undefined where these are too large. */
+const nodeKey = (e: Expr, code: number, a: number, b: number): number | undefined =>
+  (a < idLimit && b < idLimit ? (((code * 16 + scalarCodes[e.type.scalar]) * 32 + e.type.lanes) * idLimit + a) * idLimit + b : undefined);
+
 const isNegative = (t: Term): boolean => typeof t.coefficient === "number" && t.coefficient < 0;
 const isSize = (sum: Linear, d: Dim): boolean => sum.terms.length === 0 && sameDim(sum.constant, d);
 

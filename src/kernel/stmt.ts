@@ -33,8 +33,10 @@ export type Stmt =
   | { readonly kind: "storeAt"; readonly pointer: Expr; readonly offset: number; readonly dtype: DType; readonly value: Expr }
   | { readonly kind: "if"; readonly condition: Expr; readonly then: Stmt; readonly else?: Stmt };
 
+export type Split = Extract<Stmt, { kind: "split" }>;
+
 export const block = (...body: readonly Stmt[]): Stmt => {
-  const flat = body.flatMap((s) => (s.kind === "block" ? s.body : [s]));
+  const flat = body.some((s) => s.kind === "block") ? body.flatMap((s) => (s.kind === "block" ? s.body : [s])) : body;
   const only = flat[0];
   return only && flat.length === 1 ? only : { kind: "block", body: flat };
 };

@@ -74,8 +74,8 @@ export function mapExpr(e: Expr, f: (rebuilt: Expr) => Expr, memo: Map<Expr, Exp
 
 /** Calls `visit` once for every distinct object below `e`, operands first. */
 export function visitExpr(e: Expr, visit: (e: Expr) => void, seen: Set<Expr> = new Set()): void {
-  if (seen.has(e)) return;
-  seen.add(e);
+  const before = seen.size;
+  if (seen.add(e).size === before) return;
   visitOperands(e, visit, seen);
   visit(e);
 }
@@ -92,6 +92,34 @@ function visitOperands(e: Expr, visit: (e: Expr) => void, seen: Set<Expr>): void
       visitExpr(e.b, visit, seen);
       return;
     default: for (const c of operandsOf(e)) visitExpr(c, visit, seen);
+  }
+}
+
+/** Calls `visit` once for every distinct object in the expressions of a statement and of those nested in it. */
+export function visitExprsOf(s: Stmt, visit: (e: Expr) => void, seen: Set<Expr> = new Set()): void {
+  switch (s.kind) {
+    case "for":
+      visitExpr(s.begin, visit, seen);
+      visitExpr(s.end, visit, seen);
+      visitExprsOf(s.body, visit, seen);
+      return;
+    case "split": visitExprsOf(s.body, visit, seen); return;
+    case "block": for (const inner of s.body) visitExprsOf(inner, visit, seen); return;
+    case "let": case "assign": case "accumulate": visitExpr(s.value, visit, seen); return;
+    case "store":
+      for (const i of s.indices) visitExpr(i, visit, seen);
+      visitExpr(s.value, visit, seen);
+      return;
+    case "storeAt":
+      visitExpr(s.pointer, visit, seen);
+      visitExpr(s.value, visit, seen);
+      return;
+    case "if":
+      visitExpr(s.condition, visit, seen);
+      visitExprsOf(s.then, visit, seen);
+      if (s.else) visitExprsOf(s.else, visit, seen);
+      return;
+    default: assertNever(s);
   }
 }
 
@@ -121,7 +149,15 @@ export function bodiesOf(s: Stmt): readonly Stmt[] {
 /** Every statement, outermost first. */
 export function visitStmt(s: Stmt, visit: (s: Stmt) => void): void {
   visit(s);
-  for (const child of bodiesOf(s)) visitStmt(child, visit);
+  switch (s.kind) {
+    case "for": case "split": visitStmt(s.body, visit); return;
+    case "block": for (const child of s.body) visitStmt(child, visit); return;
+    case "if":
+      visitStmt(s.then, visit);
+      if (s.else) visitStmt(s.else, visit);
+      return;
+    default:
+  }
 }
 
 /** The same statement with every expression in it mapped. */

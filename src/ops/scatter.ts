@@ -26,7 +26,7 @@ function boxOf(indices: TypeInfo, data: TypeInfo): readonly Line[] | undefined {
   const values = numbersKnown(indices);
   if (!values || !isStatic(indices.shape) || values.length === 0) return undefined;
   const rows = indices.shape.slice(0, -1), depth = indices.shape[indices.shape.length - 1] ?? 0, strides = rowMajorStrides(rows);
-  const used = new Set<number>(), lines: Line[] = [];
+  const used = new Set<number>(), lines: Line[] = [], all = sizeOf(rows);
   for (let c = 0; c < depth; c++) {
     const size = data.shape[c];
     const at = (row: number): number => { const v = values[row * depth + c] ?? 0; return v < 0 && typeof size === "number" ? v + size : v; };
@@ -34,7 +34,7 @@ function boxOf(indices: TypeInfo, data: TypeInfo): readonly Line[] | undefined {
     const axis = rows.findIndex((n, d) => n > 1 && !used.has(d) && at(strides[d] ?? 0) !== start);
     const step = axis < 0 ? 0 : at(strides[axis] ?? 0) - start, count = axis < 0 ? 1 : rows[axis] ?? 1, stride = strides[axis] ?? 1;
     if (start < 0 || step < 0) return undefined;
-    for (let row = 0; row < sizeOf(rows); row++) if (at(row) !== start + (axis < 0 ? 0 : step * (Math.floor(row / stride) % count))) return undefined;
+    for (let row = 0; row < all; row++) if (at(row) !== start + (axis < 0 ? 0 : step * (Math.floor(row / stride) % count))) return undefined;
     if (axis >= 0) used.add(axis);
     lines.push({ start, step, axis: axis < 0 ? undefined : axis, count });
   }

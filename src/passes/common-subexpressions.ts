@@ -34,7 +34,7 @@ class Merger {
       if (!v || !isConstant(v) || v.graph !== node.graph) return;
       const key = constantKey(v.constant);
       const known = this.#constants.get(key) ?? [];
-      const same = known.find((other) => other === v || sameTensor(other.constant ?? v.constant, v.constant));
+      const same = known.includes(v) ? v : known.find((other) => sameTensor(other.constant ?? v.constant, v.constant));
       if (!same) this.#constants.set(key, [...known, v]);
       else if (same !== v) node.graph.setInput(node, i, same);
     });

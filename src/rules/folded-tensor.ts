@@ -1,6 +1,6 @@
 /** Folded constants: computed in float64 and rounded once to the dtype they are stored in, if that keeps their value. */
 import type { DType } from "../core/dtype.ts";
-import { byteLength, fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
+import { byteLength, fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { Node } from "../graph/graph.ts";
 import type { ConstantValue } from "../rewrite/pattern.ts";
 import { refuse } from "../rewrite/rule.ts";
@@ -32,13 +32,14 @@ export function roundOnce(what: string, dtype: DType, dims: readonly number[], v
   for (let i = 0, n = 0; i < values.length; n++) {
     const channel = channels.of(n);
     let wrong = error[channel] ?? 0, all = size[channel] ?? 0;
-    for (const end = Math.min(i + channels.run, values.length); i < end; i++) {
-      const value = values[i] ?? NaN, got = stored[i] ?? NaN, difference = got - value;
-      if (!Number.isFinite(value)) return refuse("not-finite", `${what} would hold ${value} at element ${i}`, "use finite weights");
-      if (!Number.isFinite(got)) return refuse("precision-loss", `${what} would hold ${value.toPrecision(4)} at element ${i}, which overflows ${dtype}`, "keep this model's weights in float32");
+    const begin = i, end = Math.min(i + channels.run, values.length);
+    for (; i < end; i++) {
+      const value = values[i] ?? NaN, difference = (stored[i] ?? NaN) - value;
       wrong += difference * difference;
       all += value * value;
     }
+    const refusal = Number.isFinite(wrong + all) ? undefined : whyNotFinite(what, dtype, values, stored, begin, end);
+    if (refusal) return refusal;
     error[channel] = wrong;
     size[channel] = all;
   }
@@ -46,6 +47,16 @@ export function roundOnce(what: string, dtype: DType, dims: readonly number[], v
   const worst = lost.findIndex((l) => l > limit);
   if (worst < 0) return rounded;
   return refuse("precision-loss", `${what} would lose ${lost[worst]?.toExponential(1)} of channel ${worst} in ${dtype}, more than ${limit}`, "keep this model's weights in float32");
+}
+
+/** What is wrong with the first of some elements that is not finite, or is stored so; undefined where only their squares are. */
+function whyNotFinite(what: string, dtype: DType, values: Float64Array, stored: ArrayLike<number>, begin: number, end: number): Refusal | undefined {
+  for (let i = begin; i < end; i++) {
+    const value = values[i] ?? NaN;
+    if (!Number.isFinite(value)) return refuse("not-finite", `${what} would hold ${value} at element ${i}`, "use finite weights");
+    if (!Number.isFinite(stored[i] ?? NaN)) return refuse("precision-loss", `${what} would hold ${value.toPrecision(4)} at element ${i}, which overflows ${dtype}`, "keep this model's weights in float32");
+  }
+  return undefined;
 }
 
 /** Beside a term of this size, a float32 product that overflows may still belong to a sum that does not. */
@@ -73,10 +84,10 @@ export function whyNotCopied(weight: ConstantValue, reader: Node): Refusal | und
 
 /** Each element times its channel's factor. */
 export function scaled(weight: Tensor, factors: Float64Array, channels: ChannelMap): Float64Array {
-  const values = toNumbers(weight), out = new Float64Array(sizeOf(weight.dims));
+  const out = new Float64Array(toNumbers(weight));
   for (let i = 0, n = 0; i < out.length; n++) {
     const factor = factors[channels.of(n)] ?? 1;
-    for (const end = Math.min(i + channels.run, out.length); i < end; i++) out[i] = (values[i] ?? 0) * factor;
+    for (const end = Math.min(i + channels.run, out.length); i < end; i++) out[i] = (out[i] ?? 0) * factor;
   }
   return out;
 }

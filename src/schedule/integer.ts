@@ -54,8 +54,13 @@ export function packedDtype(weight: Weight, subtract: number | readonly number[]
   return low - Math.max(...less) >= -128 && high - Math.min(...less) <= 127 ? "int8" : "int16";
 }
 function range(t: Tensor): readonly [number, number] {
+  const values = toNumbers(t);
   let low = 0, high = 0;
-  for (const v of Array.from(toNumbers(t))) { low = Math.min(low, v); high = Math.max(high, v); }
+  for (let i = 0; i < values.length; i++) {
+    const v = values[i] ?? 0;
+    if (v < low) low = v;
+    if (v > high) high = v;
+  }
   return [low, high];
 }
 

@@ -48,11 +48,11 @@ describe("narrowed weights", () => {
   ];
   it.each(models.flatMap(([name, spec]) => forms.map((form) => [name, form, spec] as const)))("%s in %s: what is stored is what the program computes with", async (_, form, spec) => {
     const { graph: { graph }, regions } = fuseModel(modelBytes(spec), {}, true);
-    const { program, plan, code, relaxation, narrowed } = build(graph, regions, { weights: { form, keeps: () => false } });
+    const { program, plan, code, narrowed } = build(graph, regions, { weights: { form, keeps: () => false } });
     expect(narrowed.length).toBeGreaterThan(0);
     expect(narrowed.every((n) => n.error !== undefined && n.error <= (form === "f16" ? 2 ** -11 : 0.5 / 127 + 1e-7))).toBe(true);
     const info = { tool: "test", options: {}, model: "m", metadata: {}, modelChecksum: 0 };
-    const of = (p: typeof program): Uint8Array => packageProgram(p, plan, { code: code.code, relaxation }, info).artifact;
+    const of = (p: typeof program): Uint8Array => packageProgram(p, plan, { code: code.code, relaxation: code.relaxation }, info).artifact;
     const whole = { ...program, weights: program.weights.map(({ stored: _stored, ...w }) => w) };
     expect(await runOn(of(program), spec)).toEqual(await runOn(of(whole), spec));
     const bytes = (p: typeof program): number => readArtifact(of(p)).weights.length;

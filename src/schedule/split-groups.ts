@@ -6,7 +6,8 @@
 import type { Buffer, Expr } from "../kernel/expr.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Stmt } from "../kernel/stmt.ts";
-import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
+import { localsOf } from "../kernel/phases.ts";
+import { visitExpr, visitStmt } from "../kernel/traverse.ts";
 import { statementsOf, type Loop } from "./nest.ts";
 
 export type Group =
@@ -81,15 +82,10 @@ class Declarations {
 /** Whether no group reads a local that another declares, but for `common` ones. */
 function apart(groups: readonly Group[], common: ReadonlySet<string>): boolean {
   const owner = new Map<string, Group>();
-  const each = (visit: (s: Stmt, g: Group) => void): void => {
-    for (const g of groups) for (const s of g.kind === "plain" ? g.statements : [...g.before, g.loop, ...g.after]) visitStmt(s, (x) => visit(x, g));
-  };
-  each((s, g) => { if (s.kind === "let" && !common.has(s.name)) owner.set(s.name, g); });
-  let fine = true;
-  each((s, g) => {
-    const foreign = (name: string): boolean => (owner.get(name) ?? g) !== g;
-    if ((s.kind === "assign" || s.kind === "accumulate") && foreign(s.name)) fine = false;
-    for (const e of expressionsOf(s)) visitExpr(e, (x) => { if (x.kind === "local" && foreign(x.name)) fine = false; });
+  const statements = (g: Group): readonly Stmt[] => (g.kind === "plain" ? g.statements : [...g.before, g.loop, ...g.after]);
+  for (const g of groups) for (const s of statements(g)) visitStmt(s, (x) => { if (x.kind === "let" && !common.has(x.name)) owner.set(x.name, g); });
+  return groups.every((g) => {
+    for (const name of localsOf(statements(g))) if ((owner.get(name) ?? g) !== g) return false;
+    return true;
   });
-  return fine;
 }

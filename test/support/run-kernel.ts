@@ -2,7 +2,7 @@
 import { invariant, present } from "../../src/core/assert.ts";
 import { evaluateDim, type DimBinding } from "../../src/core/dim.ts";
 import { byteSize } from "../../src/core/dtype.ts";
-import { emitModule, type EmitOptions, type WasmCode } from "../../src/backends/wasm/emit.ts";
+import { emitModule, type WasmCode } from "../../src/backends/wasm/emit.ts";
 import { programDims } from "../../src/backends/wasm/program-dims.ts";
 import type { Buffer } from "../../src/kernel/expr.ts";
 import { interpret, type BufferPlace } from "../../src/kernel/interpret.ts";
@@ -55,8 +55,8 @@ export function runInterpreted(kernel: Kernel, run: KernelRun, memory: Uint8Arra
 }
 
 /** Memory after WebAssembly ran a legal kernel. */
-export function runCompiled(kernel: Kernel, run: KernelRun, memory: Uint8Array, options: EmitOptions = { relaxedSimd: false }): { memory: Uint8Array<ArrayBuffer>; code: WasmCode } {
-  const code = emitModule(programOf(kernel, run), run.plan, options);
+export function runCompiled(kernel: Kernel, run: KernelRun, memory: Uint8Array): { memory: Uint8Array<ArrayBuffer>; code: WasmCode } {
+  const code = emitModule(programOf(kernel, run), run.plan);
   invariant(WebAssembly.validate(code.code), `${kernel.name} is not valid WebAssembly:\n${code.text()}`);
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code.code));
   const wasm = exports["memory"];

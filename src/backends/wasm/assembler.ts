@@ -10,7 +10,7 @@ export type ValueType = "i32" | "i64" | "f32" | "f64" | "v128";
 export interface FunctionType { readonly params: readonly ValueType[]; readonly results: readonly ValueType[] }
 
 export type Instruction =
-  | { readonly kind: "plain"; readonly op: Opcode }
+  | { readonly kind: "plain"; readonly op: Opcode; readonly relaxable?: true }
   | { readonly kind: "memory"; readonly op: Opcode; readonly offset: number; readonly lane?: number }
   | { readonly kind: "lane"; readonly op: Opcode; readonly lane: number }
   | { readonly kind: "local"; readonly op: "get" | "set" | "tee"; readonly index: number }
@@ -46,6 +46,10 @@ export class FunctionBuilder {
     const op = this.opcode(name);
     invariant(op.immediates === "none", `${name} takes immediates`);
     this.instructions.push({ kind: "plain", op });
+  }
+  /** As `op`; an engine with relaxed SIMD may do better here (relax.ts). */
+  relaxable(name: "f32x4.mul" | "f32x4.add"): void {
+    this.instructions.push({ kind: "plain", op: this.opcode(name), relaxable: true });
   }
   /** A load or store at a byte offset of at least 0. */
   memory(name: string, offset: number, lane?: number): void {
@@ -111,9 +115,9 @@ const branches = { br: 0x0c, br_if: 0x0d } as const;
 const localOps = { get: 0x20, set: 0x21, tee: 0x22 } as const;
 const globalOps = { get: 0x23, set: 0x24 } as const;
 
-/** The module's bytes. */
-export function encodeModule(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
-  const count = unsigned(spec.functions.length), bodies = spec.functions.map(encodeFunction);
+/** The module's bytes. `bodies`: its functions, where they have been encoded before. */
+export function encodeModule(spec: ModuleSpec, bodies: readonly Uint8Array[] = spec.functions.map(encodeFunction)): Uint8Array<ArrayBuffer> {
+  const count = unsigned(spec.functions.length);
   const size = bodies.reduce((n, b) => n + b.length, count.length);
   return concatenate([encodeHead(spec), [10, ...unsigned(size), ...count], ...bodies]);
 }
@@ -148,11 +152,20 @@ export function encodeHead(spec: ModuleSpec): Uint8Array<ArrayBuffer> {
 }
 
 /** A function's body with its size in front: equal bytes and type mean equal functions. */
-export function encodeFunction(f: WasmFunction): Uint8Array {
-  const body: number[] = list(runs(f.locals).map(([type, count]) => [...unsigned(count), valueTypes[type]]));
-  for (const instruction of f.instructions) encodeInstruction(instruction, body);
+export function encodeFunction(f: WasmFunction): Uint8Array { return encodeBody(f).bytes; }
+
+/** A function's body with its size in front, and where in it the instructions lie that are `relaxable`. */
+export interface EncodedBody { readonly bytes: Uint8Array; readonly relaxable: readonly number[] }
+
+export function encodeBody(f: WasmFunction): EncodedBody {
+  const body: number[] = list(runs(f.locals).map(([type, count]) => [...unsigned(count), valueTypes[type]])), relaxable: number[] = [];
+  for (const instruction of f.instructions) {
+    if (instruction.kind === "plain" && instruction.relaxable) relaxable.push(body.length);
+    encodeInstruction(instruction, body);
+  }
   body.push(0x0b);
-  return concatenate([unsigned(body.length), body]);
+  const size = unsigned(body.length);
+  return { bytes: concatenate([size, body]), relaxable: relaxable.map((at) => at + size.length) };
 }
 
 function encodeInstruction(i: Instruction, out: number[]): void {
@@ -164,33 +177,37 @@ function encodeInstruction(i: Instruction, out: number[]): void {
       appendUnsigned(out, i.offset);
       if (i.lane !== undefined) out.push(i.lane);
       return;
-    case "lane": out.push(...i.op.bytes, i.lane); return;
-    case "local":
-      out.push(localOps[i.op]);
-      appendUnsigned(out, i.index);
-      return;
-    case "global": out.push(globalOps[i.op], ...unsigned(i.index)); return;
-    case "const": out.push(constantOps[i.type], ...constantBytes(i.type, i.value)); return;
-    case "bytes": out.push(0xfd, i.op === "v128.const" ? 12 : 13, ...i.bytes); return;
+    case "lane": append(out, i.op.bytes); out.push(i.lane); return;
+    case "local": out.push(localOps[i.op]); appendUnsigned(out, i.index); return;
+    case "global": out.push(globalOps[i.op]); appendUnsigned(out, i.index); return;
+    case "const": out.push(constantOps[i.type]); appendConstant(out, i.type, i.value); return;
+    case "bytes": out.push(0xfd, i.op === "v128.const" ? 12 : 13); append(out, i.bytes); return;
     case "begin": out.push(structured[i.op], i.result === undefined ? 0x40 : valueTypes[i.result]); return;
     case "else": out.push(0x05); return;
     case "end": out.push(0x0b); return;
-    case "branch": out.push(branches[i.op], ...unsigned(i.depth)); return;
-    case "call": out.push(0x10, ...unsigned(i.target)); return;
+    case "branch": out.push(branches[i.op]); appendUnsigned(out, i.depth); return;
+    case "call": out.push(0x10); appendUnsigned(out, i.target); return;
   }
 }
-function append(out: number[], bytes: readonly number[]): void { for (const b of bytes) out.push(b); }
+function append(out: number[], bytes: ArrayLike<number>): void { for (let i = 0; i < bytes.length; i++) out.push(bytes[i] ?? 0); }
 function appendUnsigned(out: number[], n: number): void {
-  if (n < 128) out.push(n);
-  else append(out, unsigned(n));
+  for (; n >= 128; n = Math.floor(n / 128)) out.push((n % 128) | 128);
+  out.push(n);
 }
-function constantBytes(type: Exclude<ValueType, "v128">, value: number | bigint): number[] {
-  if (type === "i32") return signed(BigInt.asIntN(32, BigInt(value)));
-  if (type === "i64") return signed(BigInt.asIntN(64, BigInt(value)));
-  const view = new DataView(new ArrayBuffer(8));
+function appendSigned(out: number[], n: number): void {
+  for (; n < -64 || n >= 64; n >>= 7) out.push((n & 127) | 128);
+  out.push(n & 127);
+}
+function appendConstant(out: number[], type: Exclude<ValueType, "v128">, value: number | bigint): void {
+  if (type === "i32") {
+    invariant(typeof value === "bigint" || Number.isInteger(value), `i32.const ${value}`);
+    return appendSigned(out, typeof value === "number" ? value | 0 : Number(BigInt.asIntN(32, value)));
+  }
+  if (type === "i64") return append(out, signed(BigInt.asIntN(64, BigInt(value))));
+  const view = new DataView(new ArrayBuffer(type === "f32" ? 4 : 8));
   if (type === "f32") view.setFloat32(0, Number(value), true);
   else view.setFloat64(0, Number(value), true);
-  return [...new Uint8Array(view.buffer, 0, type === "f32" ? 4 : 8)];
+  append(out, new Uint8Array(view.buffer));
 }
 
 const list = (entries: readonly (readonly number[])[]): number[] => [...unsigned(entries.length), ...entries.flat()];

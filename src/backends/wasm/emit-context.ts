@@ -9,8 +9,6 @@ export interface Names {
   pointer(buffer: Buffer): number;
 }
 export interface EmitOptions {
-  /** Whether `madd` marked relaxed may use f32x4.relaxed_madd. */
-  readonly relaxedSimd: boolean;
   /** Every call is an exported function of its own. */
   readonly separateSteps?: boolean;
 }

@@ -6,7 +6,7 @@ import { assertNever, invariant, present } from "../../core/assert.ts";
 import { isSymbolic } from "../../core/dim.ts";
 import { formatType, type Expr, type Type } from "../../kernel/expr.ts";
 import { isCheap, isEager } from "./expr-cost.ts";
-import type { EmitOptions, Names } from "./emit-context.ts";
+import type { Names } from "./emit-context.ts";
 import { laneLoad, putLane, scalarName, scalarOfLane, vectorName } from "./instruction-names.ts";
 import type { FunctionBuilder, ValueType } from "./assembler.ts";
 import { isFloating, isUnsigned, laneShape, scalarLoad, splatLoad, valueType, vectorLoad, widthOf } from "./lane-types.ts";
@@ -16,13 +16,11 @@ type Typed<K extends Expr["kind"]> = Extract<Expr, { kind: K }>;
 export class ExprEmitter {
   private readonly f: FunctionBuilder;
   private readonly names: Names;
-  private readonly options: EmitOptions;
   private readonly free = new Map<ValueType, number[]>();
 
-  constructor(f: FunctionBuilder, names: Names, options: EmitOptions) {
+  constructor(f: FunctionBuilder, names: Names) {
     this.f = f;
     this.names = names;
-    this.options = options;
   }
 
   /** A local that nothing uses, until it is released. */
@@ -325,11 +323,9 @@ export class ExprEmitter {
       };
       part(e.a);
       part(e.b);
-      // Both forms have one length and differ in these two places only: see relax.ts.
-      if (this.options.relaxedSimd) for (let i = 0; i < 3; i++) f.op("nop");
-      else f.op("f32x4.mul");
+      f.relaxable("f32x4.mul");
       part(e.c);
-      f.op(this.options.relaxedSimd ? "f32x4.relaxed_madd" : "f32x4.add");
+      f.relaxable("f32x4.add");
       if (t.lanes === 1) f.lane("f32x4.extract_lane", 0);
       return;
     }

@@ -6,12 +6,10 @@ import { invariant, present } from "../../core/assert.ts";
 import type { SymbolicDim } from "../../core/dim.ts";
 import { dimsOfBody } from "../../kernel/dims.ts";
 import { binary, dimExpr, i32, type Axis, type Buffer, type Expr, type Type } from "../../kernel/expr.ts";
-import type { Kernel } from "../../kernel/kernel.ts";
-import { phasesOf, type Phase, type Split } from "../../kernel/phases.ts";
-import type { Stmt } from "../../kernel/stmt.ts";
-import { expressionsOf, visitExpr, visitStmt } from "../../kernel/traverse.ts";
+import type { Kernel, Phase } from "../../kernel/kernel.ts";
+import { phasesOf } from "../../kernel/phases.ts";
+import type { Split, Stmt } from "../../kernel/stmt.ts";
 import { FunctionBuilder, type ValueType, type WasmFunction } from "./assembler.ts";
-import type { EmitOptions } from "./emit-context.ts";
 import { ExprEmitter } from "./emit-expr.ts";
 import { laneShape, lowBytes, scalarStore, valueType, widthOf } from "./lane-types.ts";
 import type { Opcode } from "./opcodes.ts";
@@ -25,14 +23,14 @@ export interface PhaseFunction {
 }
 
 /** `kernel` must be legal: every access a loadAt or storeAt, `address` only of first elements. */
-export function emitKernel(kernel: Kernel, set: ReadonlyMap<string, Opcode>, options: EmitOptions): readonly PhaseFunction[] {
+export function emitKernel(kernel: Kernel, set: ReadonlyMap<string, Opcode>): readonly PhaseFunction[] {
   return phasesOf(kernel).map((phase, i): PhaseFunction => {
-    const pointers = pointersOf(phase.body);
+    const pointers = [...phase.touched];
     const dims = [...dimsOfBody(phase.body).values()];
     const range = phase.split ? [phase.split.from, phase.split.to] : [];
     const params = [...pointers, ...dims, ...range].map((): ValueType => "i32");
     const f = new FunctionBuilder(i === 0 ? kernel.name : `${kernel.name}_${i + 1}`, { params, results: [] }, set);
-    new KernelEmitter(f, kernel.name, { pointers, dims, range }, options).statement(phase.body);
+    new KernelEmitter(f, kernel.name, { pointers, dims, range }).statement(phase.body);
     return { function: f, phase, pointers, dims };
   });
 }
@@ -48,7 +46,7 @@ class KernelEmitter {
   /** What each open loop or branch declared. */
   private readonly scopes: { type: ValueType; index: number; name: string | undefined }[][] = [[]];
 
-  constructor(f: FunctionBuilder, name: string, { pointers, dims, range }: PhaseParameters, options: EmitOptions) {
+  constructor(f: FunctionBuilder, name: string, { pointers, dims, range }: PhaseParameters) {
     this.f = f;
     this.where = name;
     range.forEach((local, i) => this.locals.set(local, { index: pointers.length + dims.length + i, type: i32 }));
@@ -59,7 +57,7 @@ class KernelEmitter {
       local: (l) => present(this.locals.get(l), `${name}: local ${l}`).index,
       dim: (key) => present(dimIndex.get(key), `${name}: size ${key}`),
       pointer: (buffer) => present(pointerIndex.get(buffer), `${name}: pointer of ${buffer.name}`),
-    }, options);
+    });
   }
 
   statement(s: Stmt): void {
@@ -205,10 +203,3 @@ const storedWidth = (dtype: Parameters<typeof scalarStore>[0]): number => {
   const name = scalarStore(dtype);
   return name.endsWith("8") ? 8 : name.endsWith("16") ? 16 : name.startsWith("i64") || name.startsWith("f64") ? 64 : 32;
 };
-
-/** Buffers whose address the body takes, in order of appearance. */
-function pointersOf(body: Stmt): Buffer[] {
-  const found = new Set<Buffer>(), seen = new Set<Expr>();
-  visitStmt(body, (s) => expressionsOf(s).forEach((root) => visitExpr(root, (e) => { if (e.kind === "address") found.add(e.buffer); }, seen)));
-  return [...found];
-}

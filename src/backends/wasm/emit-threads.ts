@@ -5,7 +5,7 @@
  */
 import { isSymbolic } from "../../core/dim.ts";
 import type { Buffer } from "../../kernel/expr.ts";
-import type { Split } from "../../kernel/phases.ts";
+import type { Split } from "../../kernel/stmt.ts";
 import type { Program } from "../../kernel/program.ts";
 import { control } from "../../memory/control.ts";
 import type { MemoryPlan } from "../../memory/plan.ts";

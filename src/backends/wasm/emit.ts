@@ -4,11 +4,12 @@
  * constants where the plan fixes them, else read from its table. The one for threads shares its kernels (emit-threads.ts).
  * Phases of kernels that compile to the same code are one function. Same program, same bytes.
  */
+import { sameBytes } from "../../core/tensor.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Program } from "../../kernel/program.ts";
 import { segment } from "../../kernel/segments.ts";
 import type { MemoryPlan } from "../../memory/plan.ts";
-import { encodeFunction, encodeModule, FunctionBuilder, type ModuleSpec, type WasmFunction } from "./assembler.ts";
+import { encodeBody, encodeModule, FunctionBuilder, type EncodedBody, type ModuleSpec, type WasmFunction } from "./assembler.ts";
 import { CallArguments } from "./call-arguments.ts";
 import type { EmitOptions } from "./emit-context.ts";
 import { emitKernel } from "./emit-kernel.ts";
@@ -16,12 +17,15 @@ import { emitThreads, mayBeWorthSharing } from "./emit-threads.ts";
 import { plainSegment, type KernelCall } from "./plain-segment.ts";
 import { instructionSet } from "./opcodes.ts";
 import { printModule } from "./print.ts";
+import { relaxationOf } from "./relax.ts";
 import { packParts } from "./splice.ts";
 
 export type { EmitOptions } from "./emit-context.ts";
 
 export interface WasmCode {
   readonly code: Uint8Array<ArrayBuffer>;
+  /** What to change in the code for relaxed SIMD (relax.ts). */
+  readonly relaxation: Uint8Array;
   /** What the module for threads has of its own (splice.ts); empty where there is no work for two. */
   readonly threads: Uint8Array;
   /** Exported functions `run_0` … */
@@ -38,9 +42,9 @@ const pageBytes = 65536;
  * Emits the modules. Every kernel must be legal (schedule/legalize.ts); `plan` must have a slot for every size its kernels
  * read and for every symbolic offset of a placement. Memory starts large enough for the plan's fixed part.
  */
-export function emitModule(program: Program, plan: MemoryPlan, options: EmitOptions): WasmCode {
+export function emitModule(program: Program, plan: MemoryPlan, options: EmitOptions = {}): WasmCode {
   const set = instructionSet();
-  const shared = new SharedKernels(options);
+  const shared = new SharedKernels();
   const { segments } = segment(program.steps, options.separateSteps);
   const calls = segments.map((steps) => steps.map((step) => shared.find(step.kernel)));
   const args = new CallArguments(program, plan);
@@ -52,34 +56,43 @@ export function emitModule(program: Program, plan: MemoryPlan, options: EmitOpti
   const kernels = shared.functions.map((k) => k.function);
   const memoryPages = Math.max(1, Math.ceil(plan.fixedEnd / pageBytes));
   const spec: ModuleSpec = { functions: [...kernels, ...runs], memoryPages, exports: runs.map((_, index) => ({ name: `run_${index}`, function: kernels.length + index })) };
-  const code = encodeModule(spec);
+  const bodies = [...shared.functions.map((k) => k.body), ...runs.map(encodeBody)];
+  const code = encodeModule(spec, bodies.map((b) => b.bytes));
   return {
     code,
-    threads: calls.some(mayBeWorthSharing) ? threadParts(code, shared, runs, emitThreads(kernels, calls, program, plan, memoryPages, args).own) : new Uint8Array(),
+    relaxation: relaxationOf(code, relaxableIn(code, bodies)),
+    threads: calls.some(mayBeWorthSharing) ? threadParts(code, bodies, kernels.length, emitThreads(kernels, calls, program, plan, memoryPages, args).own) : new Uint8Array(),
     segments: segments.length,
-    kernels: shared.functions.map((k) => ({ name: k.function.name, calls: k.calls, bytes: k.bytes })),
+    kernels: shared.functions.map((k) => ({ name: k.function.name, calls: k.calls, bytes: k.body.bytes.length })),
     text: () => printModule(spec),
   };
 }
 
-function threadParts(code: Uint8Array, shared: SharedKernels, runs: readonly WasmFunction[], own: ReturnType<typeof emitThreads>["own"]): Uint8Array {
-  const to = code.length - runs.reduce((n, f) => n + encodeFunction(f).length, 0);
-  return packParts({ ...own, kernels: { from: to - shared.functions.reduce((n, k) => n + k.bytes, 0), to } });
+const lengthOf = (bodies: readonly EncodedBody[]): number => bodies.reduce((n, b) => n + b.bytes.length, 0);
+
+/** Bodies are the last in a module. */
+function relaxableIn(code: Uint8Array, bodies: readonly EncodedBody[]): number[] {
+  let start = code.length - lengthOf(bodies);
+  return bodies.flatMap(({ bytes, relaxable }) => {
+    const from = start;
+    start += bytes.length;
+    return relaxable.map((at) => from + at);
+  });
 }
 
-interface SharedFunction { readonly index: number; readonly function: WasmFunction; readonly bytes: number; calls: number }
+function threadParts(code: Uint8Array, bodies: readonly EncodedBody[], kernels: number, own: ReturnType<typeof emitThreads>["own"]): Uint8Array {
+  const to = code.length - lengthOf(bodies.slice(kernels));
+  return packParts({ ...own, kernels: { from: to - lengthOf(bodies.slice(0, kernels)), to } });
+}
+
+interface SharedFunction { readonly index: number; readonly function: WasmFunction; readonly body: EncodedBody; calls: number }
 
 /** Functions of kernels' phases; equal code and type is one function. */
 class SharedKernels {
   readonly functions: SharedFunction[] = [];
-  private readonly options: EmitOptions;
   private readonly set = instructionSet();
-  private readonly byCode = new Map<string, SharedFunction>();
+  private readonly byLength = new Map<number, SharedFunction[]>();
   private readonly byKernel = new Map<Kernel, KernelCall>();
-
-  constructor(options: EmitOptions) {
-    this.options = options;
-  }
 
   find(kernel: Kernel): KernelCall {
     let call = this.byKernel.get(kernel);
@@ -88,17 +101,19 @@ class SharedKernels {
     return call;
   }
   private emit(kernel: Kernel): KernelCall {
-    const phases = emitKernel(kernel, this.set, this.options).map((call) => {
-      const code = encodeFunction(call.function);
-      const key = `${call.function.type.params.length}:${code.join()}`;
-      let shared = this.byCode.get(key);
-      if (!shared) {
-        shared = { index: this.functions.length, function: call.function, bytes: code.length, calls: 0 };
-        this.functions.push(shared);
-        this.byCode.set(key, shared);
-      }
-      return { call, index: shared.index };
-    });
-    return { kernel, phases };
+    return { kernel, phases: emitKernel(kernel, this.set).map((call) => ({ call, index: this.shared(call.function).index })) };
+  }
+  private shared(f: WasmFunction): SharedFunction {
+    const body = encodeBody(f), { length } = body.bytes, alike = this.byLength.get(length) ?? [];
+    const known = alike.find((other) => isSame(other, f, body));
+    if (known) return known;
+    const own: SharedFunction = { index: this.functions.length, function: f, body, calls: 0 };
+    this.functions.push(own);
+    this.byLength.set(length, [...alike, own]);
+    return own;
   }
 }
+
+/** Equal code, for relaxed SIMD too, and equal parameters. */
+const isSame = (a: SharedFunction, f: WasmFunction, body: EncodedBody): boolean =>
+  a.function.type.params.length === f.type.params.length && sameBytes(a.body.bytes, body.bytes) && a.body.relaxable.length === body.relaxable.length && a.body.relaxable.every((at, i) => at === body.relaxable[i]);

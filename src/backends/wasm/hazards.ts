@@ -5,8 +5,7 @@
 import { present } from "../../core/assert.ts";
 import { isSymbolic } from "../../core/dim.ts";
 import type { Buffer } from "../../kernel/expr.ts";
-import type { Kernel } from "../../kernel/kernel.ts";
-import type { Phase } from "../../kernel/phases.ts";
+import type { Kernel, Phase } from "../../kernel/kernel.ts";
 import type { Program, Storage } from "../../kernel/program.ts";
 import type { ArenaBlock, MemoryPlan } from "../../memory/plan.ts";
 

@@ -5,7 +5,7 @@
  */
 import { isSymbolic } from "../../core/dim.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Split } from "../../kernel/phases.ts";
+import type { Split } from "../../kernel/stmt.ts";
 import type { FunctionBuilder } from "./assembler.ts";
 import type { CallArguments } from "./call-arguments.ts";
 import type { PhaseFunction } from "./emit-kernel.ts";

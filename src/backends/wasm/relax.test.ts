@@ -7,12 +7,12 @@ it("turns the marked products and sums into relaxed_madd, at any distance, and l
   const gap = new Array<number>(300).fill(0x20);
   const plain = Uint8Array.from([...mul, ...add, 0x20, ...mul, ...gap, ...mul, 0x20, 0, ...add, ...add, ...add]);
   const relaxed = Uint8Array.from([...mul, ...add, 0x20, ...nops, ...gap, ...nops, 0x20, 0, ...madd, ...add, ...madd]);
-  const changes = relaxationOf(plain, relaxed);
+  const changes = relaxationOf(plain, [7, 310, 315, 321]);
   expect(changes.length).toBe(5);
   expect(relax(plain, changes)).toEqual(relaxed);
 });
-it("has nothing to say about equal modules, and refuses changes that do not fit", () => {
-  expect(relaxationOf(Uint8Array.from(mul), Uint8Array.from(mul))).toEqual(new Uint8Array());
+it("has nothing to say where nothing is marked, and refuses changes that do not fit", () => {
+  expect(relaxationOf(Uint8Array.from(mul), [])).toEqual(new Uint8Array());
   expect(relax(Uint8Array.from([0, 1, 2, 3]), Uint8Array.of(1))).toBeUndefined();
-  expect(() => relaxationOf(Uint8Array.of(1, 2, 3), Uint8Array.of(1, 2, 4))).toThrow();
+  expect(() => relaxationOf(Uint8Array.of(1, 2, 3), [1])).toThrow();
 });

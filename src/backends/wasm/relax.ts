@@ -6,26 +6,21 @@ import { invariant } from "../../core/assert.ts";
 
 const mul = [0xfd, 0xe6, 0x01], nops = [0x01, 0x01, 0x01];
 const add = [0xfd, 0xe4, 0x01], madd = [0xfd, 0x85, 0x02];
-const length = 3;
 const stands = (code: Uint8Array, at: number, bytes: readonly number[]): boolean => bytes.every((b, i) => code[at + i] === b);
 
-/** The places where a module for relaxed SIMD differs from that for plain SIMD, as unsigned LEB128 distances. */
-export function relaxationOf(plain: Uint8Array, relaxed: Uint8Array): Uint8Array {
-  invariant(plain.length === relaxed.length, "modules for plain and relaxed SIMD have one length");
+/** Where a module for relaxed SIMD differs from `plain`, as unsigned LEB128 distances of its relaxable instructions, in order. */
+export function relaxationOf(plain: Uint8Array, relaxable: readonly number[]): Uint8Array {
   const out: number[] = [];
   let before = 0;
-  for (let i = 0; i < plain.length; i++) {
-    if (plain[i] === relaxed[i]) continue;
-    const at = relaxed[i] === nops[0] ? i : i - 1;
+  for (const at of relaxable) {
     for (let distance = at - before; ; distance >>>= 7) {
       out.push(distance < 128 ? distance : (distance & 127) | 128);
       if (distance < 128) break;
     }
     before = at;
-    i = at + length - 1;
   }
   const changes = Uint8Array.from(out);
-  invariant(relax(plain, changes)?.every((b, i) => b === relaxed[i]), "plain and relaxed modules differ in products and sums only");
+  invariant(relax(plain, changes), "relaxable instructions are products and sums");
   return changes;
 }
 
