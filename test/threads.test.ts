@@ -11,14 +11,13 @@ import { instanceOf } from "../src/backends/wasm/load.ts";
 import { instructionSet } from "../src/backends/wasm/opcodes.ts";
 import { packParts } from "../src/backends/wasm/splice.ts";
 import { protocolFunctions, variable, variables, writeWork, Writer } from "../src/backends/wasm/thread-protocol.ts";
-import { compileModel, fuseModel } from "../src/compiler/compile.ts";
-import { packageProgram } from "../src/compiler/package.ts";
-import { build } from "../src/compiler/pipeline.ts";
+import { compileModel } from "../src/compiler/compile.ts";
 import { control } from "../src/memory/control.ts";
 import { bytesOf, type Tensor as CoreTensor } from "../src/core/tensor.ts";
 import { load, Tensor, type Session } from "../src/runtime/index.ts";
 import { startThreads, Threads } from "../src/runtime/threads.ts";
 import { caseIds, loadCase } from "./support/cases.ts";
+import { finelySplit } from "./support/finely-split.ts";
 import { modelBytes, type ModelSpec } from "./support/model-spec.ts";
 import { randomModel } from "./support/random-graph.ts";
 
@@ -33,13 +32,6 @@ async function session(artifact: Uint8Array, threads: number): Promise<Session> 
 type Results = Readonly<Record<string, unknown>>;
 const bits = (t: unknown): string => (t instanceof Tensor && t.type !== "string" ? Buffer.from(bytesOf(t.unpacked())).toString("base64") : JSON.stringify(t));
 const bitsOf = (results: Results): Readonly<Record<string, string>> => Object.fromEntries(Object.entries(results).map(([name, t]) => [name, bits(t)]));
-
-/** An artifact in which every parallel loop is split, however small. */
-function finelySplit(bytes: Uint8Array): Uint8Array {
-  const { graph, regions } = fuseModel(bytes, {}, true);
-  const { program, plan, code } = build(graph.graph, regions, { threadWork: 0 });
-  return packageProgram(program, plan, { code: code.code, relaxation: code.relaxation, threads: code.threads }, { tool: "test", options: {}, model: "m", metadata: {}, modelChecksum: 0 }).artifact;
-}
 
 test.skipIf(caseIds().length > 0)("set ONNXFUSE_TEST_DATA to run the real models", () => {});
 describe.each(caseIds())("%s", (id) => {

@@ -85,6 +85,7 @@ class Check {
     }
     names.clear();
     for (const o of list(m.outputs, "outputs")) this.#port(o, names);
+    if (m.states !== undefined) this.#states();
     for (const w of list(m.weights, "weights")) {
       if (size(w.at, "a weight's address") + size(w.bytes, "a weight's length") > m.memory.fixedEnd) inconsistent("a weight lies outside the memory");
       if (!("input" in w.source)) { this.#data(w.source); this.#widened(w.source, w); continue; }
@@ -104,6 +105,19 @@ class Check {
     if (!scales) return;
     this.#data(scales);
     if (scales.dtype !== "float32" || scales.dims.length !== source.dims.length || scales.dims.some((d, i) => d !== 1 && d !== source.dims[i])) inconsistent("a weight's scales do not fit it");
+  }
+
+  #states(): void {
+    const m = this.#manifest, of = (ports: readonly PortJson[], name: string): PortJson => ports.find((p) => p.name === name) ?? inconsistent(`a state is of '${name}', which it does not have`);
+    for (const { input, output, grows } of list(m.states, "states")) {
+      const from = of(m.outputs, output), to = of(m.inputs, input);
+      if (from.dtype !== to.dtype || from.dims.length !== to.dims.length || from.container || from.dtype === "string") inconsistent(`'${input}' cannot take '${output}'`);
+      if (grows === undefined) continue;
+      if (size(grows.axis, "the axis of a state") >= to.dims.length) inconsistent("a state grows along no axis of it");
+      text(grows.capacity, "the room of a state");
+      dim(grows.bytes);
+      this.#address(grows.at);
+    }
   }
 
   #memory(): void {

@@ -17,6 +17,7 @@ export interface Manifest {
   readonly metadata: Readonly<Record<string, string>>;
   readonly inputs: readonly InputJson[];
   readonly outputs: readonly PortJson[];
+  readonly states?: readonly StateJson[];
   readonly code: readonly CodeJson[];
   readonly memory: MemoryJson;
   readonly buffers: readonly BufferJson[];
@@ -47,6 +48,16 @@ export interface PortJson {
 export interface InputJson extends PortJson {
   /** What stands here when nothing is fed. */
   readonly default?: DataJson;
+}
+
+/**
+ * A value that a session keeps: what a run gives as `output`, the next one takes as `input`. With `grows` both start at
+ * `at`, in `bytes` that have room along `axis` for as many as the size `capacity` says, and a run writes only what is new.
+ */
+export interface StateJson {
+  readonly input: string;
+  readonly output: string;
+  readonly grows?: { readonly axis: number; readonly capacity: string; readonly bytes: DimJson; readonly at: AddressJson };
 }
 
 /** A part of the weights section in a file of its own; `file` is relative to the artifact. */

@@ -8,7 +8,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 
 const operators: ReadonlySet<Json> = new Set(["+", "*", "/", "%", "min", "max", "broadcast"]);
 /** Parts of a manifest that hold sizes. */
-const parts = ["inputs", "outputs", "memory", "buffers", "steps", "checks"] as const;
+const parts = ["inputs", "outputs", "states", "memory", "buffers", "steps", "checks"] as const;
 const isExpression = (j: Json): j is readonly Json[] => Array.isArray(j) && j.length > 1 && operators.has(j[0] ?? null);
 /** A shorter expression is no longer than its number. */
 const shortest = 12;

@@ -28,6 +28,7 @@ import { checkAgainst } from "../verify/simplify.ts";
 import { comparedLine, verificationLines } from "./verification-lines.ts";
 import { parseOutputTypes } from "./output-types.ts";
 import { savedGraphs } from "./save-graphs.ts";
+import { parseStates } from "./states.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -165,6 +166,7 @@ async function compileOptions(values: Values, environment: Environment): Promise
     reuseMemory: values["disable_reuse_memory"] !== "1",
     winograd: values["winograd"] !== "false",
     strip: values["strip"] === "true",
+    ...(values["state"] === undefined ? {} : { states: parseStates([values["state"]]) }),
     ...(values["weights"] === "f16" || values["weights"] === "int8" ? { weights: values["weights"] } : {}),
     ...(values["keep_dtype"] === undefined ? {} : { keepDtype: keptDtypes(values["keep_dtype"]) }),
     ...(externalWeights === undefined ? {} : { externalWeights }),

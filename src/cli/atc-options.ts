@@ -59,6 +59,7 @@ export const atcOptions: readonly OptionSpec[] = [
   { name: "debug_dir", value: "<folder>", doc: "writes every stage of the compilation there as text" },
   { name: "winograd", value: "<bool>", doc: "false computes 3x3 convolutions directly: slower, with a tenth of the rounding error", choices: ["true", "false"] },
   { name: "weights", value: "<form>", doc: "f16 or int8: holds the weights of contractions so; --verify says what that changes", choices: ["f16", "int8"] },
+  { name: "state", value: "<pairs>", doc: '"past.*=present.*": inputs that sessions carry from run to run, each with the output that is its next value' },
   { name: "strip", value: "<bool>", doc: "leaves the fusion report out of the file", choices: ["true", "false"] },
 ];
 

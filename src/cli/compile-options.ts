@@ -7,6 +7,7 @@ import { parseDims } from "./dims.ts";
 import { ruleOptions } from "./fusion-rules.ts";
 import { fusionSwitchesOf } from "./fusion-switches.ts";
 import { parseInputShapes } from "./input-shapes.ts";
+import { parseStates } from "./states.ts";
 
 /** `withChoices`: those of `--choices` too. */
 export async function compileOptionsOf(line: CommandLine, withChoices = true): Promise<CompileOptions> {
@@ -16,6 +17,7 @@ export async function compileOptionsOf(line: CommandLine, withChoices = true): P
   return {
     inputShapes: parseInputShapes(line.values("shape").join(";"), "shape"),
     dims: parseDims(line.values("dim")),
+    ...(line.values("state").length ? { states: parseStates(line.values("state")) } : {}),
     enableFusion: !line.has("no-fusion"),
     freezeInitializers: line.has("freeze-initializers"),
     allowApproximate: line.has("allow-approximate") || line.values("approximate"),

@@ -27,6 +27,7 @@ const checks: Readonly<Record<keyof OptimiseOptions | "check" | "verify" | "veri
   verifyBudget: count, fuel: count, socVersion: text,
   inputShapes: recordOf("lists of sizes by input name", (v) => Array.isArray(v) && v.every((d) => d === undefined || typeof d === "number")),
   dims: recordOf("sizes by name", (v) => typeof v === "number"),
+  states: recordOf("names of outputs by input name", (v) => typeof v === "string"),
   fusionSwitches: ["switches, such as { named: { ConvBNReLU: false } }", (v) => isRecord(v) && Object.keys(v).every((key) => ["allRules", "allRegions", "named"].includes(key)) && [v["allRules"], v["allRegions"]].every((on) => on === undefined || typeof on === "boolean") && (v["named"] === undefined || (isRecord(v["named"]) && Object.values(v["named"]).every((on) => typeof on === "boolean")))],
   customRules: ["JSON text or its value", isJson],
   rules: ["a list of rules", Array.isArray],

@@ -8,6 +8,7 @@ import { readModel, type ModelSource, type ReadModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
 import { countNodes, Ledger } from "../passes/ledger.ts";
 import { guardValues } from "../passes/guard-values.ts";
+import { placeStates } from "../passes/place-states.ts";
 import { simplify } from "../passes/simplify.ts";
 import { attentionBlock } from "../schedule/attention.ts";
 import { rules as builtInRules } from "../rules/index.ts";
@@ -28,6 +29,7 @@ import { castOutputs, selectOutputs } from "./outputs.ts";
 import { packageProgram, type Packaged } from "./package.ts";
 import { build, type BuildOptions } from "./pipeline.ts";
 import type { Report } from "./report.ts";
+import { linkStates } from "./states.ts";
 import { Switches } from "./switches.ts";
 import { regionTraffic, snapshotTraffic, type TrafficSnapshot } from "./traffic.ts";
 import { version } from "./version.ts";
@@ -122,6 +124,7 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     });
     if (options.outputs) selectOutputs(model.graph, options.outputs);
     if (options.outputTypes) castOutputs(model.graph, options.outputTypes);
+    if (options.states) linkStates(model.graph, options.states);
     nodeTypes = model.info.nodeTypes;
     const chains = fusion ? [...findChains(model.graph, chainRules), ...findKernels(model.graph, graphRules)] : [];
     options.onStage?.({ name: "read", graph: model.graph, info: model.info });
@@ -132,7 +135,9 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
   };
   const settle = (m: Prepared): void => {
     simplify(m.graph, m.ledger, { symbolic, keepComposites });
-    if (symbolic) guardValues(m.graph);
+    if (!symbolic) return;
+    guardValues(m.graph);
+    placeStates(m.graph);
   };
   const fused = fuse(read, settle, {
     rules, switches, fusion, mayApproximate: approximations(options, rules),

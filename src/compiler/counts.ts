@@ -5,7 +5,7 @@
 import type { Region } from "../graph/region.ts";
 import type { Program } from "../kernel/program.ts";
 import { allSteps } from "../kernel/segments.ts";
-import { ValueRange } from "../ops/index.ts";
+import { Copy, ValueRange } from "../ops/index.ts";
 import type { LedgerEntry } from "../passes/ledger.ts";
 import type { Site } from "../rewrite/site.ts";
 import { shortChainOf } from "./operator-names.ts";
@@ -44,7 +44,7 @@ export function countWork(work: CountedWork): Counts {
   const regions = flatten(work.regions);
   const regionOf = new Map<string, string>();
   for (const region of regions) {
-    const nodes = region.nodes.filter((n) => n.op !== ValueRange);
+    const nodes = region.nodes.filter((n) => n.op !== ValueRange && n.op !== Copy);
     const origins = [...new Set(nodes.flatMap((n) => n.origins))];
     const label = detailLabel(region, origins, work.typeOf);
     for (const o of origins) regionOf.set(o, label);

@@ -52,9 +52,10 @@ export interface Optimised {
 
 /**
  * Optimises a model into portable ONNX. Fails as `compileModel` does, with OF2080 where its opset cannot say the result,
- * with OF5004 for narrowed weights, and at level `standard` with OF5202 where the model is not to be had in as few nodes as it has.
+ * with OF5004 for narrowed weights, OF5007 for states, and at level `standard` with OF5202 where the model is not to be had in as few nodes as it has.
  */
 export function optimiseModel(source: ModelSource, options: OptimiseOptions = {}): Optimised {
+  if (options.states) fail("OF5007", "states are carried by sessions of artifacts, not by emitted ONNX", { hint: "leave out the option states, or compile to an artifact" });
   if (options.weights) fail("OF5004", "weights are narrowed in artifacts, not in emitted ONNX", { hint: "leave out the option weights, or compile to an artifact" });
   return options.level === undefined || options.level === "functions" ? functionForm(source, options) : plainForm(source, options, options.level);
 }

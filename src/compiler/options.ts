@@ -45,6 +45,11 @@ export interface CompileOptions {
   readonly outputs?: readonly string[];
   /** The element type of all outputs, or of those named; they are cast. */
   readonly outputTypes?: DType | Readonly<Record<string, DType>>;
+  /**
+   * Inputs that a session carries itself, each with the output that is its next value, such as `{ "past.*": "present.*" }`:
+   * they need not be fed, and those outputs are given only when asked for. A `*` stands for the same text in both.
+   */
+  readonly states?: Readonly<Record<string, string>>;
   /** The machine the caller has in mind: recorded in the artifact, of no other effect. */
   readonly socVersion?: string;
   /** Told of each representation as it is reached; for dumps and debugging. It is not recorded in the artifact. */
@@ -88,6 +93,7 @@ export function normalOptions(options: CompileOptions): Record<string, unknown> 
   if (options.separateSteps) out["separateSteps"] = true;
   if (options.skip?.length) out["skip"] = options.skip.map(({ rule, at }) => ({ rule, at }));
   if (options.socVersion !== undefined) out["socVersion"] = options.socVersion;
+  if (options.states && Object.keys(options.states).length) out["states"] = sorted(options.states);
   if (options.strip) out["strip"] = true;
   if (options.weights) out["weights"] = options.weights;
   if (options.winograd === false) out["winograd"] = false;

@@ -2,7 +2,7 @@
 import { externalWeights } from "../artifact/external-weights.ts";
 import { writeArtifact, type ArtifactParts } from "../artifact/artifact.ts";
 import { dimToJson, type DimJson } from "../core/dim-json.ts";
-import type { AddressJson, AttributeValueJson, BufferJson, CheckJson, HeldConstantJson, InputJson, Manifest, PortJson, StepJson, WeightJson } from "../artifact/manifest.ts";
+import type { AddressJson, AttributeValueJson, BufferJson, CheckJson, HeldConstantJson, InputJson, Manifest, PortJson, StateJson, StepJson, WeightJson } from "../artifact/manifest.ts";
 import { invariant, present } from "../core/assert.ts";
 import { isHeld, withoutSymbols } from "../core/container.ts";
 import { dimEqual, dimMul } from "../core/dim.ts";
@@ -45,10 +45,11 @@ export function packageProgram(program: Program, plan: MemoryPlan, code: Pick<Ar
   const buffers = new BufferTable(program, plan);
   const inputs = program.inputs.map((i): InputJson => ({ ...portOf(i.name, i.buffer, buffers), ...(i.default ? { default: section.add(i.default) } : {}) }));
   const outputs = program.outputs.map((o): PortJson => ({ ...portOf(o.name, o.buffer, buffers), ...(o.rank === undefined ? {} : { rank: dimToJson(o.rank) }) }));
+  const states = program.states?.map(({ input, output, grows }): StateJson => ({ input, output, ...(grows ? { grows: { axis: grows.axis, capacity: grows.capacity, bytes: dimToJson(grows.storage.bytes), at: addressOf(grows.storage, plan) } } : {}) }));
   const weights = weightsOf(program, plan, section);
   const steps = segment(program.steps, options.separateSteps).steps.map((s) => stepOf(s, buffers, section));
   const held = heldConstants(program, buffers, section);
-  const manifest: Omit<Manifest, "code"> = { ...info, inputs, outputs, memory: { ...memoryOf(plan), ...(code.threads?.length ? { threadScratch: threadScratchOf(program) } : {}) }, buffers: buffers.list, steps, weights, ...(held.length ? { held } : {}) };
+  const manifest: Omit<Manifest, "code"> = { ...info, inputs, outputs, ...(states ? { states } : {}), memory: { ...memoryOf(plan), ...(code.threads?.length ? { threadScratch: threadScratchOf(program) } : {}) }, buffers: buffers.list, steps, weights, ...(held.length ? { held } : {}) };
   const report = options.report === undefined ? {} : { report: options.report };
   if (options.externalWeights === undefined) return { artifact: writeArtifact({ manifest, ...code, weights: section.bytes(), ...report }), externalData: {} };
   const { pieces, files } = externalWeights(options.externalWeights === "each" ? section.pieces : [{ offset: 0, bytes: section.bytes() }]);

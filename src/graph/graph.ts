@@ -74,6 +74,9 @@ interface GraphNode extends Mutable<Omit<Node, "inputs" | "outputs">> {
 const mutable = (value: Value): GraphValue => value as GraphValue;
 const linked = (node: Node): GraphNode => node as GraphNode;
 
+/** What a run gives as `output`, the next one takes as `input`: by name. */
+export interface StateLink { readonly input: string; readonly output: string }
+
 export interface NodeSpec {
   readonly op: OpDef;
   readonly inputs: readonly (Value | undefined)[];
@@ -89,6 +92,8 @@ export class Graph {
   readonly name: string;
   /** The graph whose values this one may capture. */
   readonly parent: Graph | undefined;
+  /** Values that are carried from one run to the next. */
+  states: readonly StateLink[] = [];
   #first: GraphNode | undefined;
   #last: GraphNode | undefined;
   #count = 0;

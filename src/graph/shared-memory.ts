@@ -1,7 +1,8 @@
 /**
  * Which values lie in the memory of others, so that looking at them or joining them costs nothing: views, parts of a
  * concatenation that are written where the result lies, and sources laid out so that a view of them comes out dense (a
- * product stored in the order that the transposition behind it wants).
+ * product stored in the order that the transposition behind it wants). An input that carries a state is the first part of
+ * the concatenation that makes its next value: then a run adds what is new behind it.
  */
 import { dimAdd, dimMul } from "../core/dim.ts";
 import { rowMajor, type Layout } from "../kernel/kernel.ts";
@@ -51,8 +52,10 @@ export class SharedMemory {
     const whole = node.outputs[0];
     if (joined && whole) {
       return joined.parts.every(({ source, offset }, i) => {
-        if (source.producer?.node.graph !== node.graph || joined.parts.findIndex((p) => p.source === source) !== i) return false;
-        if (!this.#freeUp(source, set)) return false;
+        if (joined.parts.findIndex((p) => p.source === source) !== i) return false;
+        const continued = i === 0 && !this.#relations.has(source) && continues(source, whole);
+        if (!continued && source.producer?.node.graph !== node.graph) return false;
+        if (!continued && !this.#freeUp(source, set)) return false;
         set(source, { kind: "part", in: whole, axis: joined.axis, offset });
         return true;
       });
@@ -119,6 +122,17 @@ export class SharedMemory {
     this.#fixed.delete(root);
     return false;
   }
+}
+
+/** Whether a result is what the next run takes as this input. */
+const continues = (input: Value, result: Value): boolean =>
+  input.graph === result.graph && input.graph.inputs.includes(input) && input.graph.isOutput(result) && input.graph.states.some((s) => s.input === input.name && s.output === result.name);
+
+/** Whether a node lays other values behind a state, as its next value. */
+export function continuesState(node: Node): boolean {
+  const [result] = node.outputs;
+  const first = result && node.graph.states.some((s) => s.output === result.name) ? concatenationOf(node)?.parts[0]?.source : undefined;
+  return result !== undefined && first !== undefined && continues(first, result);
 }
 
 /** Values whose producer can write them anywhere; results of the graph lie where the caller reads them. */

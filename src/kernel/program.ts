@@ -15,9 +15,10 @@ export interface Storage {
   readonly name: string;
   /**
    * input: written by the runtime before a run. output: read after. weight: filled at load. arena: planned.
+   * state: kept by the runtime from run to run, and enlarged when needed.
    * held: no memory at all; its one buffer's value (strings, a sequence, an optional, a map) lives on the JavaScript side.
    */
-  readonly kind: "input" | "output" | "weight" | "arena" | "held";
+  readonly kind: "input" | "output" | "weight" | "arena" | "state" | "held";
   readonly bytes: Dim;
 }
 
@@ -88,6 +89,16 @@ export interface ProgramInput { readonly name: string; readonly buffer: Buffer; 
 /** With `rank`, the value has that many of the last sizes of its buffer. */
 export interface ProgramOutput { readonly name: string; readonly buffer: Buffer; readonly rank?: Dim }
 
+/**
+ * What a run gives as `output`, the next one takes as `input`. With `grows` both start in one storage, which has room along
+ * `axis` for as many as the symbol `capacity` says: kernels write only what comes behind the input.
+ */
+export interface ProgramState {
+  readonly input: string;
+  readonly output: string;
+  readonly grows?: { readonly axis: number; readonly capacity: string; readonly storage: Storage };
+}
+
 /** A weight: what fills its storage. `source` is a constant, or the name of an overridable graph input. */
 export interface Weight {
   readonly buffer: Buffer;
@@ -105,6 +116,7 @@ export type StoredForm =
 export interface Program {
   readonly inputs: readonly ProgramInput[];
   readonly outputs: readonly ProgramOutput[];
+  readonly states?: readonly ProgramState[];
   readonly weights: readonly Weight[];
   readonly steps: readonly Step[];
   /** Every buffer that a step, input, output or weight names. */

@@ -44,6 +44,8 @@ export class Places {
 
   /** Lets the results of a region with execution "view" lie in other values' memory; false where that cannot be. */
   addView(region: Region): boolean { return this.#shared.add(present(region.nodes[0], "node of a view")); }
+  /** The value in whose storage another lies. */
+  rootOf(value: Value): Value { return this.#shared.rootOf(value); }
   layoutOf(value: Value): Layout { return this.#placed.get(value)?.layout ?? present(this.#shared.layoutOf(value), `layout of ${value.name}`); }
 
   /** Gives a value that is computed, and lies in nothing else, a place from outside; false where that cannot be. */

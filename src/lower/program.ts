@@ -5,12 +5,14 @@
  */
 import { invariant, present } from "../core/assert.ts";
 import { isHeld } from "../core/container.ts";
+import { dimEqual, formatDim, symbol, symbolsOf, type Dim } from "../core/dim.ts";
 import { dimFromJson, type DimJson } from "../core/dim-json.ts";
+import { freshSymbol } from "../graph/fresh.ts";
 import type { Graph, Node, Value } from "../graph/graph.ts";
 import { isTypeAttribute } from "../graph/op.ts";
 import type { Region } from "../graph/region.ts";
 import type { Buffer } from "../kernel/expr.ts";
-import type { AttributeJson, Placement, Program, ProgramInput, ProgramOutput, Step, StepOrigin } from "../kernel/program.ts";
+import type { AttributeJson, Placement, Program, ProgramInput, ProgramOutput, ProgramState, Step, StepOrigin, Storage } from "../kernel/program.ts";
 import { copyKernel } from "./copy.ts";
 import { lowerControl, type ControlContext } from "./control.ts";
 import { liveSteps, usedBuffers } from "./live-steps.ts";
@@ -31,6 +33,9 @@ class ProgramLowering implements ControlContext {
   /** Views whose memory could not say them. */
   readonly #computed = new Set<Region>();
   readonly #names = new Map<string, number>();
+  readonly #states: ProgramState[] = [];
+  /** Rooms of states by what they have to hold. */
+  readonly #capacities = new Map<string, string>();
 
   constructor(graph: Graph, regions: readonly Region[]) {
     this.#graph = graph;
@@ -49,7 +54,7 @@ class ProgramLowering implements ControlContext {
     const storages = new Set([...used].map((b) => present(placements.get(b), `placement of ${b.name}`).storage));
     const weights = [...this.places.weights].filter(([storage]) => storages.has(storage)).map(([, weight]) => weight);
     for (const w of weights) used.add(w.buffer);
-    return { inputs, outputs, weights, steps: live, placements: new Map([...placements].filter(([b]) => used.has(b))) };
+    return { inputs, outputs, ...(this.#states.length ? { states: this.#states } : {}), weights, steps: live, placements: new Map([...placements].filter(([b]) => used.has(b))) };
   }
 
   /** A graph output's buffer: the value's own where it can lie in the output's storage, else a copy. */
@@ -57,11 +62,28 @@ class ProgramLowering implements ControlContext {
     const own = this.places.bufferOf(value), { rank } = value.type;
     const output = (buffer: Buffer): ProgramOutput => ({ name: value.name, buffer, ...(rank === undefined ? {} : { rank }) });
     if (isHeld(own)) return { output: output(own), copy: [] };
+    const link = this.#graph.states.find((s) => s.output === value.name), grows = link && this.#growing(link.input, value);
+    if (link) this.#states.push({ ...link, ...(grows ? { grows } : {}) });
+    if (grows) return { output: output(own), copy: [] };
     const placement: Placement = { storage: { name: value.name, kind: "output", bytes: storageBytes(own) }, layout: denseLayout(own.shape) };
     if (this.places.claim(value, placement)) return { output: output(own), copy: [] };
     const buffer: Buffer = { ...own, name: `${value.name}_result${i}` };
     this.#extra.set(buffer, placement);
     return { output: output(buffer), copy: [this.copy(own, buffer, originOf(value))] };
+  }
+
+  /** Gives an output that begins with an input, whose next value it is, a storage with room to grow; undefined where it cannot lie so. */
+  #growing(name: string, value: Value): ProgramState["grows"] {
+    const input = this.#graph.inputs.find((v) => v.name === name), { shape } = value.type;
+    if (!input || this.places.rootOf(input) !== value) return undefined;
+    const axis = shape.findIndex((d, i) => !dimEqual(d, input.type.shape[i] ?? 0)), size = shape[axis];
+    const known = new Set(this.#graph.inputs.flatMap((v) => v.type.shape.flatMap((d) => [...symbolsOf(d)])));
+    if (size === undefined || shape.some((d) => [...symbolsOf(d)].some((s) => !known.has(s)))) return undefined;
+    const capacity = this.#capacities.get(formatDim(size)) ?? [...symbolsOf(freshSymbol(this.#graph, "capacity"))].join("");
+    this.#capacities.set(formatDim(size), capacity);
+    const room = shape.map((d, i): Dim => (i === axis ? symbol(capacity) : d));
+    const storage: Storage = { name: value.name, kind: "state", bytes: storageBytes({ dtype: value.type.dtype, shape: room }) };
+    return this.places.claim(value, { storage, layout: denseLayout(room) }) ? { axis, capacity, storage } : undefined;
   }
 
   steps(regions: readonly Region[]): Step[] { return regions.flatMap((region) => this.#step(region)); }

@@ -27,7 +27,7 @@ export function liveness(program: Program): Liveness {
   let next = 0;
   const storageOf = (b: Buffer): Storage => present(program.placements.get(b), `placement of ${b.name}`).storage;
   const touch = (s: Storage, at: number): void => {
-    if (s.kind === "weight" || s.kind === "held") return;
+    if (s.kind === "weight" || s.kind === "state" || s.kind === "held") return;
     const range = ranges.get(s);
     if (!range) ranges.set(s, { first: at, last: at });
     else { range.first = Math.min(range.first, at); range.last = Math.max(range.last, at); }

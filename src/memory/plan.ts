@@ -2,7 +2,7 @@
  * The memory plan: where every storage lies. A static program has fixed addresses; a symbolic one reads them, and the
  * sizes its kernels take, from a table of i32 that the runtime fills once per set of sizes.
  *
- * Memory is: 64 unused bytes, the table, the weights, then the arena. Guarantees that storages in use at the same time
+ * Memory is: 64 unused bytes, the table, the weights, then the arena; states lie where the runtime keeps them. Guarantees that storages in use at the same time
  * do not overlap, except an output that a kernel declares computable in the place of an input which dies there.
  */
 import { dimEqual, dimProduct, evaluateDim, isSymbolic, type Dim, type SymbolicDim } from "../core/dim.ts";
@@ -70,8 +70,10 @@ export function planMemory(program: Program, options: PlanOptions): MemoryPlan {
   const live = liveness(program);
   const blocks = arenaBlocks(program, live, options.reuse);
   const symbolic = blocks.some((b) => isSymbolic(b.storage.bytes));
-  const slots = options.dims.length + (symbolic ? blocks.length : 0);
+  const states = [...storages].filter((s) => s.kind === "state"), firstState = options.dims.length + (symbolic ? blocks.length : 0);
+  const slots = firstState + states.length;
   const addresses = new Map<Storage, Address>();
+  states.forEach((s, i) => addresses.set(s, { kind: "slot", slot: firstState + i }));
   let end = tableAddress + align(4 * slots);
   const tableEnd = end;
   for (const s of storages) {

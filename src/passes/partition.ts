@@ -8,7 +8,7 @@ import { hasKernel } from "../graph/has-kernel.ts";
 import { subgraphs, type Graph, type Node } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";
 import { SharedMemory } from "../graph/shared-memory.ts";
-import { SiblingMatMul, ValueCheck, ValueRange } from "../ops/index.ts";
+import { Copy, SiblingMatMul, ValueCheck, ValueRange } from "../ops/index.ts";
 import type { Site } from "../rewrite/site.ts";
 import { growAnchored } from "./grow-anchored.ts";
 import { Groups, type Group } from "./groups.ts";
@@ -49,7 +49,7 @@ export function partition(graph: Graph, options: PartitionOptions): Partition {
 }
 
 function place(node: Node, groups: Groups, memory: SharedMemory): void {
-  if (subgraphs(node).length || node.op === ValueRange || !hasKernel(node) || node.outputs.every((v) => v.type.elements)) groups.add(node, "alone");
+  if (standsAlone(node)) groups.add(node, "alone");
   else if (looksOnly(node) && memory.add(node)) groups.add(node, "view");
   else if (node.op.anchor) groups.add(node, isSumsOnly(node) ? "anchored" : "alone", node);
   else if (node.op.whole) groups.add(node, "alone", node);
@@ -59,7 +59,11 @@ function place(node: Node, groups: Groups, memory: SharedMemory): void {
 /** Whether every output is an accumulator that an epilogue may read. */
 const isSumsOnly = (node: Node): boolean => node.outputs.length === 1 || node.op === SiblingMatMul;
 
+/** Operators that compilation adds, each with a kernel of its own. */
+const isAdded = ({ op }: Node): boolean => op === ValueRange || op === Copy;
+const standsAlone = (node: Node): boolean => subgraphs(node).length > 0 || isAdded(node) || !hasKernel(node) || node.outputs.every((v) => v.type.elements);
 /** Whether a node could be a view or a concatenation; nothing else is worth asking. */
+export const mayShareMemory = (node: Node): boolean => !standsAlone(node) && looksOnly(node);
 const looksOnly = ({ op }: Node): boolean => op.fusionKind === "injective" || op.fusionKind === "broadcast" || op.fusionKind === "elementwise";
 
 function finish(group: Group, groups: Groups, context: PartitionContext, options: PartitionOptions): { readonly region: Region; readonly inner: readonly Site[] } {
@@ -67,7 +71,7 @@ function finish(group: Group, groups: Groups, context: PartitionContext, options
   const [only] = nodes;
   invariant(only, "an empty group");
   if (only.op === ValueCheck) return { region: regionOf(only.op.type, nodes, "check"), inner: [] };
-  const own = nodes.filter((n) => n.op !== ValueRange);
+  const own = nodes.filter((n) => !isAdded(n));
   const kind = options.fusion && own.length > 0 ? context.kind(own, group.anchor) : only.op.type;
   const graphs = subgraphs(only);
   if (graphs.length) {
@@ -79,7 +83,7 @@ function finish(group: Group, groups: Groups, context: PartitionContext, options
 }
 
 function fired(region: Region, group: Group, groups: Groups, options: PartitionOptions): Site[] {
-  const nodes = groups.ordered(group.nodes).filter((n) => n.op !== ValueRange);
+  const nodes = groups.ordered(group.nodes).filter((n) => !isAdded(n));
   const root = group.anchor ?? nodes[nodes.length - 1];
   const fuses = region.execution === "kernel" && (nodes.length > 1 || fusedTypes(nodes, options.opTypesOf).size > 1);
   return root && fuses ? [firedSite(region.kind, root, nodes)] : [];

@@ -11,6 +11,9 @@ import { containerFed, isTensorLike, listedStrings, type Feed } from "./run-valu
 /** Compiled code counts in 32 bits. */
 const largestSize = 2 ** 31 - 1;
 
+/** What a session holds for inputs that need not be fed; sizes are undefined where it is still to be made. */
+export interface HeldInputs { holds(input: string): boolean; dimsOf(input: string): readonly number[] | undefined }
+
 export type Feeds = Readonly<Record<string, Feed>>;
 
 /** An input as fed: elements in the dtype's storage, or where they lie in this session's memory. */
@@ -23,6 +26,8 @@ export interface BoundFeeds {
   readonly fed: ReadonlyMap<string, Fed>;
   /** Sequences, optionals and maps. */
   readonly held: ReadonlyMap<string, Datum>;
+  /** Sizes of the inputs that are not fed because the session holds their values. */
+  readonly states: ReadonlyMap<string, readonly number[]>;
   /** Values of the symbols in the inputs' sizes. */
   readonly symbols: Map<string, number>;
 }
@@ -31,7 +36,7 @@ export interface BoundFeeds {
  * Checks names (OF7001 missing, OF7002 unknown), dtypes (OF7003), shapes (OF7004), the agreement of symbols (OF7005) and
  * lengths (OF7006).
  */
-export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: object, checks: readonly CheckJson[] = []): BoundFeeds {
+export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: object, checks: readonly CheckJson[] = [], states?: HeldInputs): BoundFeeds {
   if (typeof feeds !== "object" || feeds === null) fail("OF7001", "run takes an object of tensors by input name", { hint: "run({ x: new Tensor(type, data, dims) })" });
   for (const name of Object.keys(feeds)) {
     if (inputs.some((i) => i.name === name)) continue;
@@ -42,7 +47,8 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
   const held = new Map<string, Datum>();
   const symbols = new Map<string, number>();
   const boundBy = new Map<string, string>();
-  const later: (() => void)[] = [];
+  const kept = new Map<string, readonly number[]>();
+  const first: InputJson[] = [], later: (() => void)[] = [];
   for (const input of inputs) {
     const feed = Object.hasOwn(feeds, input.name) ? feeds[input.name] : undefined;
     if (input.container) {
@@ -51,9 +57,12 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
       continue;
     }
     const given = feed === undefined || feed === null ? undefined : accept(input, feed, owner);
+    const before = given ? undefined : states?.dimsOf(input.name);
     if (given) fed.set(input.name, given);
+    else if (before) kept.set(input.name, before);
+    else if (states?.holds(input.name)) { first.push(input); continue; }
     else if (!input.default) fail("OF7001", `input '${input.name}' is not fed`, { hint: `it takes ${input.dtype} of ${formatShape(input.dims)}` });
-    const dims = given?.dims ?? input.default?.dims ?? [];
+    const dims = given?.dims ?? before ?? input.default?.dims ?? [];
     if (dims.length !== input.dims.length) wrongShape(input, dims, "");
     input.dims.forEach((declared, axis) => {
       const actual = dims[axis] ?? 0;
@@ -67,10 +76,14 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
       later.push(() => { if (evaluateDimJson(declared, symbols) !== actual) wrongShape(input, dims, `; ${formatDimJson(declared)} is ${evaluateDimJson(declared, symbols)}`); });
     });
   }
+  for (const { dims } of first) for (const d of dims) for (const name of symbolsIn(d)) if (!symbols.has(name)) symbols.set(name, 0);
+  for (const { name, dims } of first) kept.set(name, dims.map((d) => evaluateDimJson(d, symbols) ?? 0));
   later.forEach((check) => check());
   checkSizes(checks, symbols);
-  return { fed, held, symbols };
+  return { fed, held, states: kept, symbols };
 }
+
+const symbolsIn = (d: DimJson): readonly string[] => (typeof d === "string" ? [d] : typeof d === "number" ? [] : d.slice(1).flatMap(symbolsIn));
 
 /** Sizes that operators need to agree. */
 function checkSizes(checks: readonly CheckJson[], symbols: ReadonlyMap<string, number>): void {

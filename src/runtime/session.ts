@@ -17,6 +17,7 @@ import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
 import { GivenOutputs, type GivenTensors } from "./given-outputs.ts";
 import { Heap } from "./heap.ts";
 import { prepareSteps } from "./steps.ts";
+import { States } from "./states.ts";
 import { Tensor, type Resident } from "./tensor.ts";
 import type { Threads } from "./threads.ts";
 import { resultOf, type RunValue } from "./run-values.ts";
@@ -36,7 +37,7 @@ export interface SessionOptions {
 }
 
 export interface RunOptions {
-  /** Names of the outputs wanted; by default all. */
+  /** Names of the outputs wanted; by default all but those that only carry a state to the next run. */
   readonly outputs?: readonly string[];
   /** Outputs that stay in WebAssembly memory, to be fed back without copying out; `dispose()` them when done. */
   readonly keep?: readonly string[];
@@ -71,6 +72,7 @@ interface Machine {
   readonly weights: Weights;
   readonly constants: Constants;
   readonly run: Run;
+  readonly states: States;
   readonly threads: Threads | undefined;
 }
 
@@ -79,6 +81,8 @@ const port = (p: PortJson): Port => ({ name: p.name, dtype: p.dtype, dims: p.dim
 export class Session {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
+  /** Inputs that need not be fed: each takes what `output` was in the run before. */
+  readonly states: readonly { readonly input: string; readonly output: string }[];
   /** The model's metadata_props. */
   readonly metadata: Readonly<Record<string, string>>;
   /** How many threads compute. */
@@ -95,6 +99,7 @@ export class Session {
     const { manifest } = machine;
     this.inputs = manifest.inputs.map(port);
     this.outputs = manifest.outputs.map(port);
+    this.states = (manifest.states ?? []).map(({ input, output }) => ({ input, output }));
     this.metadata = manifest.metadata;
     this.#machine = machine;
   }
@@ -118,7 +123,7 @@ export class Session {
     await weights.fill(stream);
     const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, constants.read(h.data)])));
     const run = await prepareSteps(manifest, { arena, buffers, instance, constants });
-    return new Session({ manifest, heap, arena, buffers, weights, constants, run, threads }, started && "code" in started ? [started] : []);
+    return new Session({ manifest, heap, arena, buffers, weights, constants, run, threads, states: new States(manifest, heap) }, started && "code" in started ? [started] : []);
   }
 
   /** Bytes of WebAssembly memory this session holds. */
@@ -129,10 +134,22 @@ export class Session {
    * sequence (an array), an optional (null where it holds nothing) or a map (a Map); then name their types: `run<{ y: Tensor[] }>`.
    */
   run<R extends Readonly<Record<string, RunValue>> = Record<string, Tensor>>(feeds: Feeds, options: RunOptions = {}): Promise<R> {
-    const result = this.#last.then(() => guarded(() => this.#execute(feeds, options) as R));
+    return this.#queue(() => this.#execute(feeds, options) as R);
+  }
+
+  /** The states as they are after the runs called so far, by input: fed to a run, they go on from there. */
+  state(): Promise<Record<string, Tensor>> {
+    return this.#queue(() => Object.fromEntries(Object.entries(this.#open().states.read()).map(([name, t]) => [name, Tensor.of(t)])));
+  }
+  /** Forgets the states, after the runs called so far: the next run begins anew. */
+  reset(): Promise<void> { return this.#queue(() => this.#open().states.reset()); }
+
+  #queue<T>(work: () => T): Promise<T> {
+    const result = this.#last.then(() => guarded(work));
     this.#last = result.catch(() => undefined);
     return result;
   }
+  #open(): Machine { return this.#machine ?? fail("OF7008", "this session has been disposed"); }
 
   /** Lets go of the code and its memory, and ends its threads. Kept results can no longer be read. */
   dispose(): void {
@@ -142,16 +159,18 @@ export class Session {
 
   #execute(feeds: Feeds, options: RunOptions): Record<string, RunValue> {
     checkRunOptions(options);
-    const machine = this.#machine ?? fail("OF7008", "this session has been disposed");
-    const { manifest } = machine;
+    const machine = this.#open(), { manifest, states } = machine;
     const wanted = this.#wanted(options), given = new GivenOutputs(manifest.outputs, options.into ?? {}, options.keep ?? []);
-    const bound = bindFeeds(manifest.inputs, feeds, this, manifest.checks);
+    const bound = bindFeeds(manifest.inputs, feeds, this, manifest.checks, states), fed = new Set(bound.fed.keys());
+    states.reserve(bound.symbols, fed);
     machine.arena.begin(bound.symbols);
     machine.weights.override((name) => { const f = bound.fed.get(name); return f && this.#elements(name, f); });
     try {
       writeInputs(machine, bound);
+      states.write(machine.buffers, bound.states, fed);
       runSteps(machine, options);
       given.check(manifest.outputs, (p) => resultDims(machine, p));
+      states.take(machine.buffers);
       return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, given.write(p, machine.buffers) ?? this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));
     } finally {
       machine.buffers.release();
@@ -165,7 +184,7 @@ export class Session {
       const near = nearestName(name, names);
       fail("OF7007", `there is no output '${name}'`, { hint: near === undefined ? `the outputs are ${names.map((n) => `'${n}'`).join(", ")}` : `did you mean '${near}'?` });
     }
-    return new Set(options.outputs ? [...options.outputs, ...placed] : names);
+    return new Set([...(options.outputs ?? names.filter((n) => !this.states.some((s) => s.output === n))), ...placed]);
   }
 
   #elements(name: string, f: Fed): CoreTensor {

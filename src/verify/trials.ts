@@ -160,6 +160,6 @@ function reference(source: ModelSource, options: CompileOptions, feeds: Readonly
 }
 
 async function run(session: Session, feeds: Readonly<Record<string, Datum>>): Promise<Record<string, CoreTensor>> {
-  const results = await session.run<Record<string, RunValue>>(Object.fromEntries(Object.entries(feeds).map(([name, d]) => [name, resultOf(d)])));
+  const results = await session.run<Record<string, RunValue>>(Object.fromEntries(Object.entries(feeds).map(([name, d]) => [name, resultOf(d)])), { outputs: session.outputs.map((o) => o.name) });
   return leavesOf(Object.fromEntries(Object.entries(results).map(([name, value]) => [name, datumOf(value)])));
 }

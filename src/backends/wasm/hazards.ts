@@ -37,6 +37,7 @@ export class Hazards {
 
   #overlap(a: Storage, b: Storage): boolean {
     if (a === b) return true;
+    if (a.kind === "state" || b.kind === "state") return false;
     const x = present(this.#plan.addresses.get(a), `address of ${a.name}`), y = present(this.#plan.addresses.get(b), `address of ${b.name}`);
     if (x.kind === "slot" && y.kind === "slot") {
       const p = this.#blocks.get(x.slot), q = this.#blocks.get(y.slot);

@@ -38,6 +38,7 @@ export const threadsOption: CommandOption = { flags: "threads <number>", doc: "h
 export const modelOptions: readonly CommandOption[] = [
   { flags: "shape <shape...>", doc: 'an input\'s shape, "x:1,3,224,224"; -1 stays dynamic' },
   { flags: "dim <size...>", doc: "a named dimension's size, batch=1" },
+  { flags: "state <pair...>", doc: "an input that sessions carry from run to run, and the output that is its next value: past.*=present.*" },
   { flags: "no-fusion", doc: "build without fusion" },
   { flags: "fusion-rules <file>", doc: "custom fusion rules, JSON" },
   { flags: "rules <file>", doc: "custom fusion rules: a module (.mjs, .ts) that makes them with defineRule, or JSON" },

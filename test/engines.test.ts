@@ -1,0 +1,116 @@
+/**
+ * Right on every engine: the real models and a part of the standard's node tests, compiled here, run by the built runtime
+ * in this Node and in the newest one (test/newest-node), on one and two threads, with and without relaxed SIMD. In the
+ * node tests every parallel loop is split, however small. Chromium has a test of its own.
+ */
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { compileModel } from "../src/compiler/compile.ts";
+import { isTensor, type Datum } from "../src/core/datum.ts";
+import { DiagnosticError } from "../src/core/diagnostic.ts";
+import type { Tensor } from "../src/core/tensor.ts";
+import { leftOut, outside } from "./conformance/exclusions.ts";
+import { nodeCaseMismatch } from "./conformance/tolerance.ts";
+import { caseIds, difference, loadCase } from "./support/cases.ts";
+import { finelySplit } from "./support/finely-split.ts";
+import { loadNodeCase, nodeCaseNames } from "./support/node-cases.ts";
+import type { Job, Outcome, Outcomes, Way } from "./support/run-jobs.ts";
+import { fromWire, wires } from "./support/wire.ts";
+
+/** The newest Node's executable, where the package for this platform is installed. */
+function newestNode(): string | undefined {
+  const name = `node-${process.platform === "win32" ? "win" : process.platform}-${process.arch}`;
+  const folders = createRequire(resolve("test/newest-node/package.json")).resolve.paths(name) ?? [];
+  return folders.map((f) => join(f, name, "bin", process.platform === "win32" ? "node.exe" : "node")).find((f) => existsSync(f));
+}
+
+interface EngineCase { readonly name: string; readonly command: readonly string[]; readonly newest: boolean }
+const newest = newestNode();
+const engines: readonly EngineCase[] = [
+  { name: `Node ${process.versions.node}`, command: [process.execPath, "--import", "tsx"], newest: false },
+  ...(newest === undefined ? [] : [{ name: "the newest Node", command: [newest], newest: true }]),
+];
+
+const ids = caseIds();
+const allWays: readonly Way[] = (["simd", "relaxed-simd"] as const).flatMap((engine) => [1, 2].map((threads) => ({ engine, threads })));
+const crossWays: readonly Way[] = [{ engine: "simd", threads: 2 }, { engine: "relaxed-simd", threads: 1 }];
+/** Every so manieth node test. */
+const step = 5;
+
+const onlyTensors = (data: Readonly<Record<string, Datum>>): data is Readonly<Record<string, Tensor>> => Object.values(data).every(isTensor);
+const folder = mkdtempSync(join(tmpdir(), "onnxfuse-engines-"));
+const jobs: Job[] = [], mismatches = new Map<string, (results: Readonly<Record<string, Tensor>>) => string | undefined>();
+
+function add(name: string, artifact: Uint8Array, feeds: Readonly<Record<string, Tensor>>, ways: readonly Way[], compare: (name: string, actual: Tensor | undefined) => string | undefined, outputs: readonly string[]): void {
+  const file = join(folder, `${jobs.length}.om`);
+  writeFileSync(file, artifact);
+  jobs.push({ name, artifact: file, feeds: wires(feeds), ways });
+  mismatches.set(name, (results) => outputs.map((o) => { const wrong = compare(o, results[o]); return wrong && `'${o}': ${wrong}`; }).find((w) => w !== undefined));
+}
+
+function addModel(id: string): void {
+  const { bytes, feeds, expected, tolerance } = loadCase(id);
+  const compare = (name: string, actual: Tensor | undefined): string | undefined => { const e = expected[name]; return actual && e ? difference(actual, e, tolerance) : "no such result"; };
+  add(id, compileModel(bytes, { strip: true }).artifact, feeds, allWays, compare, Object.keys(expected));
+}
+
+function addNodeCase(name: string): void {
+  const { bytes, dataSets } = loadNodeCase(name), [set] = dataSets();
+  if (!set || !onlyTensors(set.feeds) || !onlyTensors(set.expected)) return;
+  const { feeds, expected } = set;
+  try {
+    add(name, finelySplit(bytes), feeds, crossWays, (output, actual) => nodeCaseMismatch(actual, expected[output] ?? null), Object.keys(expected));
+  } catch (e) {
+    if (!(e instanceof DiagnosticError) || outside(e) === undefined) throw e;
+  }
+}
+
+/** What is wrong with an outcome; undefined where nothing is. */
+function wrongIn({ name, way, outputs, error }: Outcome): string | undefined {
+  const results = Object.fromEntries(Object.entries(outputs ?? {}).map(([key, wire]) => [key, fromWire(wire)]));
+  const wrong = error ?? mismatches.get(name)?.(results);
+  return wrong && `${name}, ${way.engine}, ${way.threads} threads: ${wrong}`;
+}
+
+function runIn({ command: [executable = "", ...options] }: EngineCase): Outcomes {
+  const given = join(folder, "jobs.json"), results = join(folder, "results.json");
+  writeFileSync(given, JSON.stringify(jobs));
+  execFileSync(executable, [...options, resolve("test/support/run-jobs.ts"), given, results], { stdio: ["ignore", "inherit", "inherit"] });
+  return JSON.parse(readFileSync(results, "utf8")) as Outcomes;
+}
+
+beforeAll(() => {
+  ids.forEach(addModel);
+  nodeCaseNames().filter((name, i) => i % step === 0 && leftOut[name] === undefined).forEach(addNodeCase);
+}, 900_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }), 120_000);
+
+test.skipIf(ids.length > 0)("set ONNXFUSE_TEST_DATA to run models and node tests on all engines", () => {});
+test.skipIf(newest !== undefined)("no newer Node is installed: npm ci --prefix test/newest-node, where npm has one for this platform", () => {});
+
+describe.skipIf(ids.length === 0).each(engines)("$name", (engine) => {
+  test("gives the references on one and two threads, with every code it runs", { timeout: 900_000 }, () => {
+    const { node, relaxed, outcomes } = runIn(engine);
+    expect(outcomes.flatMap((o) => wrongIn(o) ?? [])).toEqual([]);
+    const ran = outcomes.filter((o) => o.outputs);
+    expect(new Set(ran.map((o) => o.name)).size).toBe(jobs.length);
+    expect(jobs.length).toBeGreaterThan(ids.length + 200);
+    expect(ran.filter((o) => ids.includes(o.name)).length).toBe(ids.length * (relaxed ? 4 : 2));
+    expect(ran.filter((o) => o.threads === 2).length).toBeGreaterThan(100);
+    if (engine.newest) expect([Number(node.split(".")[0]) >= 24, relaxed]).toEqual([true, true]);
+  });
+});
+
+test.skipIf(ids.length === 0)("a result that is not the reference is seen", () => {
+  const job = jobs.find((j) => j.name === "micro-kws-qdq");
+  const { expected } = loadCase("micro-kws-qdq"), [[name, t] = ["", undefined]] = Object.entries(expected);
+  if (!job || !t || !ArrayBuffer.isView(t.data)) throw new Error("no such model");
+  const way: Way = { engine: "simd", threads: 1 }, outcome = (data: Tensor["data"]): Outcome => ({ name: job.name, way, outputs: wires({ ...expected, [name]: { ...t, data } }) });
+  expect(wrongIn(outcome(t.data))).toBeUndefined();
+  expect(wrongIn(outcome(t.data.map((v: number) => v + 1) as Tensor["data"]))).toMatch(name);
+  expect(wrongIn({ name: job.name, way, error: "trap" })).toMatch("trap");
+});
