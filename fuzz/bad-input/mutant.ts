@@ -1,13 +1,10 @@
 /** One damaged file: the same for the same seed, index and data. */
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
-import { compile } from "../../src/api/index.ts";
-import { DiagnosticError } from "../../src/core/diagnostic.ts";
 import { ModelProtoSchema } from "../../src/onnx/schema/onnx_pb.ts";
 import { randomFrom, type Random } from "../../test/support/random.ts";
 import { mutateArtifact } from "./artifact-mutations.ts";
 import { mutateBytes } from "./byte-mutations.ts";
 import type { Corpus } from "./corpus.ts";
-import { externalFile } from "./feature-models.ts";
 import { mutateModel } from "./model-mutations.ts";
 
 export interface Mutant {
@@ -27,7 +24,7 @@ export async function mutantOf(corpus: Corpus, seed: number, index: number, kind
   const random = randomFrom(seedOf(seed, index)), original = corpus.draw(random), asked = random.int(2 ** 31);
   const told = (done: string): string => `${original.name}: ${done}`;
   if (kind === "artifacts" || (kind === "all" && random() < 0.2)) {
-    const artifact = await artifactOf(original.bytes);
+    const artifact = await corpus.artifactOf(original);
     if (artifact) { const { bytes, done, otherCode } = mutateArtifact(artifact, random); return { kind: "artifact", bytes, story: told(done), seed: asked, otherCode }; }
   }
   const { bytes, done } = random() < 0.2 ? mutateBytes(original.bytes, random) : restated(original.bytes, random);
@@ -37,14 +34,4 @@ export async function mutantOf(corpus: Corpus, seed: number, index: number, kind
 function restated(bytes: Uint8Array, random: Random): { readonly bytes: Uint8Array; readonly done: string } {
   const model = fromBinary(ModelProtoSchema, bytes), done = mutateModel(model, random);
   return { bytes: toBinary(ModelProtoSchema, model), done };
-}
-
-/** Undefined for an original that is refused itself. */
-async function artifactOf(model: Uint8Array): Promise<Uint8Array | undefined> {
-  try {
-    return (await compile({ model, externalData: (location) => (location === externalFile.location ? externalFile.bytes : undefined) })).artifact;
-  } catch (e) {
-    if (e instanceof DiagnosticError) return undefined;
-    throw e;
-  }
 }

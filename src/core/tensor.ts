@@ -1,5 +1,5 @@
 /** Dense tensors as all parts exchange them, and their elements as numbers and bytes. */
-import { allocate, bitsOf, byteSize, dtypes, is64, type DType, type TensorData, type TypedArray } from "./dtype.ts";
+import { allocate, bitsOf, byteSize, dtypes, is64, isInteger, type DType, type TensorData, type TypedArray } from "./dtype.ts";
 import { decoderOf, encoderOf } from "./float-bits.ts";
 import { invariant } from "./assert.ts";
 
@@ -92,10 +92,10 @@ export function wrapInteger(value: number, dtype: DType): number {
 /** A tensor from exact integers, wrapped to the dtype. */
 export function fromBigInts(dtype: DType, dims: readonly number[], values: readonly bigint[]): Tensor {
   const out = zeros(dtype, dims);
-  const data = numericData(out);
+  const data = numericData(out), bits = isInteger(dtype) ? 32 : 64;
   values.forEach((v, i) => {
     if (is64(dtype)) (data as BigInt64Array)[i] = v;
-    else setNumber(data, dtype, i, Number(BigInt.asIntN(64, v)));
+    else setNumber(data, dtype, i, Number(BigInt.asIntN(bits, v)));
   });
   return out;
 }

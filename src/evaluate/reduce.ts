@@ -1,6 +1,6 @@
 /** Reductions over axes, by their definitions: float64 for floats, exact integers for integers; an integer's logarithms and roots as Cast has them. */
 import { present } from "../core/assert.ts";
-import { is64, isInteger, type DType } from "../core/dtype.ts";
+import { isInteger, type DType } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromBigInts, fromNumbers, toBigInts, toNumbers } from "../core/tensor.ts";
 import { castTensor } from "./cast.ts";
@@ -24,14 +24,13 @@ function reduction({ floats, integers }: Reduction): Evaluate {
     const groups = axisGroups(x.dims, axes);
     if (integers && isInteger(x.dtype)) {
       const values = toBigInts(x);
-      return [fromBigInts(x.dtype, dims, groups.starts.map((start) => wrap(x.dtype, integers(groups.steps.map((s) => values[start + s] ?? 0n), x.dtype))))];
+      return [fromBigInts(x.dtype, dims, groups.starts.map((start) => integers(groups.steps.map((s) => values[start + s] ?? 0n), x.dtype)))];
     }
     const values = toNumbers(x);
     return [castTensor(fromNumbers("float64", dims, groups.starts.map((_, g) => floats(groupOf(values, groups, g)))), x.dtype)];
   };
 }
 
-const wrap = (dtype: DType, v: bigint): bigint => (dtype === "uint64" ? BigInt.asUintN(64, v) : is64(dtype) ? BigInt.asIntN(64, v) : v);
 const abs = (v: bigint): bigint => (v < 0n ? -v : v);
 const bits = (dtype: DType): bigint => BigInt(/\d+/.exec(dtype)?.[0] ?? "8");
 const lowest = (dtype: DType): bigint => (dtype.startsWith("uint") ? 0n : -(2n ** (bits(dtype) - 1n)));

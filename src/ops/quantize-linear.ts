@@ -1,5 +1,5 @@
 /** QuantizeLinear and DequantizeLinear: per tensor, per axis, or in blocks along an axis. */
-import { dimEqual, formatShape } from "../core/dim.ts";
+import { formatShape, type Dim } from "../core/dim.ts";
 import { dtypeFromOnnx, isFloat, type DType } from "../core/dtype.ts";
 import { defineOp, int, type AttributeSpec, type InferContext, type Operand, type OpDef, type Spelling, type TypeInfo } from "../graph/op.ts";
 import { add, cast, constant, div, mul, scalarType, sub, type Expr } from "../kernel/expr.ts";
@@ -13,16 +13,16 @@ import { typeOfInput } from "./spelling.ts";
 const attributes = { axis: int(1), block_size: int(0), output_dtype: int(0) } as const satisfies Record<string, AttributeSpec>;
 interface Options { readonly axis: number; readonly block_size: number; readonly output_dtype: number }
 
-/** Reports scales whose shape fits none of the three ways. */
-function checkScale(X: TypeInfo, scale: TypeInfo, { axis, block_size }: Options, context: InferContext): void {
-  const [size] = scale.shape;
-  if (scale.shape.length === 0 || (scale.shape.length === 1 && size === 1)) return;
+/** Reports scales or zero points whose shape fits none of the three ways. */
+function checkScale(X: TypeInfo, { shape }: TypeInfo, { axis, block_size: block }: Options, context: InferContext, what: "scales" | "zero points" = "scales"): void {
+  if (shape.length === 0 || (shape.length === 1 && shape[0] === 1 && block === 0)) return;
   const along = axisWithin(axis, X.shape.length, context);
-  const own = X.shape[along];
-  const perAxis = scale.shape.length === 1 && block_size === 0 && (typeof size !== "number" || typeof own !== "number" || dimEqual(size, own));
-  const blocked = block_size > 0 && scale.shape.length === X.shape.length;
-  if (!perAxis && !blocked) context.fail("OF3011", `scales of ${formatShape(scale.shape)} do not fit a tensor of ${formatShape(X.shape)} along axis ${axis}`);
+  const fits = block > 0 ? shape.length === X.shape.length && shape.every((size, d) => (d === along ? mayCount(size, X.shape[d], block) : mayCount(size, X.shape[d], 1))) : shape.length === 1 && mayCount(shape[0], X.shape[along], 1);
+  if (!fits) context.fail("OF3011", `${what} of ${formatShape(shape)} do not fit a tensor of ${formatShape(X.shape)} along axis ${axis}`);
 }
+
+/** Whether so many blocks may be what an axis of this size has. */
+const mayCount = (blocks: Dim | undefined, size: Dim | undefined, block: number): boolean => typeof blocks !== "number" || typeof size !== "number" || blocks === Math.ceil(size / block);
 
 function givenDtype(code: number, context: InferContext, attribute = "output_dtype"): DType | undefined {
   return code === 0 ? undefined : (dtypeFromOnnx(code) ?? context.fail("OF3012", `${attribute} ${code} is no element type`));
@@ -58,6 +58,7 @@ export const QuantizeLinear = defineOp({
   fusionKind: "broadcast", quantizes: true,
   infer({ x, y_scale, y_zero_point }, options, context) {
     checkScale(x, y_scale, options, context);
+    if (y_zero_point) checkScale(x, y_zero_point, options, context, "zero points");
     const dtype = y_zero_point?.dtype ?? givenDtype(options.output_dtype, context) ?? "uint8";
     if (options.precision !== 0) givenDtype(options.precision, context, "precision");
     return [{ dtype: checkTarget(dtype, context), shape: x.shape }];
@@ -80,9 +81,10 @@ export const DequantizeLinear = defineOp({
   inputs: { x: "required", x_scale: "required", x_zero_point: "optional" }, oneType: [["x", "x_zero_point"]],
   attributes,
   fusionKind: "broadcast", quantizes: true,
-  infer({ x, x_scale }, options, context) {
+  infer({ x, x_scale, x_zero_point }, options, context) {
     if (!isFloat(x_scale.dtype)) context.fail("OF3013", `input 'x_scale' is ${x_scale.dtype}, must be float`);
     checkScale(x, x_scale, options, context);
+    if (x_zero_point) checkScale(x, x_zero_point, options, context, "zero points");
     const given = givenDtype(options.output_dtype, context);
     if (given !== undefined && !isFloat(given)) context.fail("OF3013", `cannot dequantise to ${given}`);
     return [{ dtype: given ?? x_scale.dtype, shape: x.shape }];
