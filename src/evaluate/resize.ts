@@ -10,7 +10,14 @@ import { integersOf, numberOf, numbersOf, stringOf } from "./read-attribute.ts";
 
 const f = Math.fround;
 
-interface AxisResize { readonly size: number; readonly result: number; readonly scale: number; readonly roi: readonly [number, number] }
+interface AxisResize {
+  readonly size: number;
+  readonly result: number;
+  readonly scale: number;
+  readonly roi: readonly [number, number];
+  /** The scale is given, and the result rounded down: corners are aligned with those of size · scale. */
+  readonly scaled: boolean;
+}
 interface Tap { readonly index: number; readonly weight: number }
 
 /** Sizes and scales of every axis, from `scales` or `sizes` over all axes or the listed ones. */
@@ -21,23 +28,23 @@ export function resizedAxes(dims: readonly number[], roi: readonly number[] | un
   const common = ratios && policy !== "stretch" ? (policy === "not_larger" ? Math.min(...ratios) : Math.max(...ratios)) : undefined;
   return dims.map((size, axis): AxisResize => {
     const i = axes.indexOf(axis);
-    if (i < 0) return { size, result: size, scale: 1, roi: [0, 1] };
+    if (i < 0) return { size, result: size, scale: 1, roi: [0, 1], scaled: false };
     const box = [roi?.[i] ?? 0, roi?.[i + axes.length] ?? 1] as const;
-    if (sizes && common !== undefined) return { size, result: Math.floor(f(common * size) + 0.5), scale: common, roi: box };
-    if (sizes) return { size, result: sizes[i] ?? 0, scale: ratios?.[i] ?? 1, roi: box };
+    if (sizes && common !== undefined) return { size, result: Math.floor(f(common * size) + 0.5), scale: common, roi: box, scaled: false };
+    if (sizes) return { size, result: sizes[i] ?? 0, scale: ratios?.[i] ?? 1, roi: box, scaled: false };
     const scale = f(scales?.[i] ?? 1);
-    return { size, result: Math.floor(f(scale * size)), scale, roi: box };
+    return { size, result: Math.floor(f(scale * size)), scale, roi: box, scaled: true };
   });
 }
 
 /** The input coordinate of result index i. */
-function coordinate(mode: string, i: number, { size, result, scale, roi: [start, end] }: AxisResize): number {
+function coordinate(mode: string, i: number, { size, result, scale, roi: [start, end], scaled }: AxisResize): number {
   switch (mode) {
     case "asymmetric": return f(i / scale);
     case "half_pixel": return f(f((i + 0.5) / scale) - 0.5);
     case "pytorch_half_pixel": return result > 1 ? f(f((i + 0.5) / scale) - 0.5) : 0;
     case "tf_half_pixel_for_nn": return f((i + 0.5) / scale);
-    case "align_corners": return result === 1 ? 0 : f(f(i * (size - 1)) / (result - 1));
+    case "align_corners": return result === 1 ? 0 : f(f(i * (size - 1)) / f((scaled ? f(scale * size) : result) - 1));
     case "half_pixel_symmetric": {
       const adjustment = f(result / f(scale * size));
       const offset = f(f(size / 2) * f(1 - adjustment));

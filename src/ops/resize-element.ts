@@ -10,6 +10,8 @@ export interface ResizeAxis {
   readonly result: Dim;
   readonly scale: number | undefined;
   readonly roi: readonly [number, number];
+  /** The scale is given, and the result rounded down: corners are aligned with those of size · scale. */
+  readonly scaled: boolean;
 }
 export interface ResizeChoice {
   readonly mode: string;
@@ -68,16 +70,17 @@ const clampIfNeeded = (index: Expr, { size, result }: ResizeAxis, scale: number)
   typeof size === "number" && typeof result === "number" && result > size * scale ? clampIndex(index, size) : index;
 const clampIndex = (index: Expr, size: Dim): Expr => min(max(index, 0), minusDim(dimExpr(size), 1));
 
-function coordinate(mode: string, i: Expr, { size, result, scale, roi: [start, end] }: ResizeAxis): Expr {
+function coordinate(mode: string, i: Expr, { size, result, scale, roi: [start, end], scaled }: ResizeAxis): Expr {
   const x = cast(i, "f32"), by = scale === undefined ? div(number(result), number(size)) : constant(scale, f32);
   const last = lessOne(size), lastResult = lessOne(result);
+  const lastCorner = !scaled || scale === undefined ? lastResult : typeof size === "number" ? constant(Math.fround(Math.fround(scale * size) - 1), f32) : sub(mul(number(size), by), 1);
   const middle = (): Expr => div(add(x, 0.5), by);
   const unlessSingle = (many: Expr, single: Expr): Expr => (typeof result === "number" ? (result > 1 ? many : single) : select(gt(dimExpr(result), 1), many, single));
   switch (mode) {
     case "asymmetric": return div(x, by);
     case "tf_half_pixel_for_nn": return middle();
     case "pytorch_half_pixel": return unlessSingle(sub(middle(), 0.5), constant(0, f32));
-    case "align_corners": return unlessSingle(div(mul(x, last), lastResult), constant(0, f32));
+    case "align_corners": return unlessSingle(div(mul(x, last), lastCorner), constant(0, f32));
     case "half_pixel_symmetric": {
       const adjustment = div(number(result), mul(by, number(size)));
       const offset = mul(div(number(size), 2), sub(1, adjustment));

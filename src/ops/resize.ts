@@ -30,10 +30,10 @@ function axesOf({ X, roi, scales, sizes }: ResizeInputs, options: ResizeOptions)
   if ((options.keep_aspect_ratio_policy ?? "stretch") !== "stretch") return undefined;
   const out = X.shape.map((own, axis): ResizeAxis | undefined => {
     const i = axes.indexOf(axis), roiOf: readonly [number, number] = [box?.[i] ?? 0, box?.[i + axes.length] ?? 1];
-    if (i < 0) return { size: own, result: own, scale: 1, roi: [0, 1] };
-    if (size) { const result = size[i] ?? own; return { size: own, result, scale: typeof own === "number" && typeof result === "number" ? Math.fround(result / own) : undefined, roi: roiOf }; }
+    if (i < 0) return { size: own, result: own, scale: 1, roi: [0, 1], scaled: false };
+    if (size) { const result = size[i] ?? own; return { size: own, result, scale: typeof own === "number" && typeof result === "number" ? Math.fround(result / own) : undefined, roi: roiOf, scaled: false }; }
     const by = Math.fround(scale?.[i] ?? 1), result = scaled(own, by);
-    return result === undefined ? undefined : { size: own, result, scale: by, roi: roiOf };
+    return result === undefined ? undefined : { size: own, result, scale: by, roi: roiOf, scaled: true };
   });
   const known = out.filter((a) => a !== undefined);
   return known.length === out.length ? known : undefined;

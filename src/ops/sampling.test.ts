@@ -6,6 +6,7 @@ import { distance, runOp } from "../../test/support/lowered-op.ts";
 import { operatorDifference } from "../../test/support/operator-check.ts";
 import { DeformConv, DeformSample } from "./deform-conv.ts";
 import { AffineGrid, GridSample } from "./grid.ts";
+import { Resize } from "./resize.ts";
 import { MaxRoiPool, RoiAlign } from "./roi.ts";
 
 const wave = (dims: readonly number[], scale = 1, dtype: DType = "float32"): Tensor => fromNumbers(dtype, dims, Array.from({ length: sizeOf(dims) }, (_, i) => Math.sin(i * 2.3 + 0.4) * scale));
@@ -91,5 +92,18 @@ describe("DeformConv", () => {
   it("a moved sample is seen", () => {
     const [a, c] = [offset, wave([2, 2 * 6 * 2, 2, 7], 1.4)].map((o) => runOp({ op: DeformConv, inputs: [x, w, o], attributes }).evaluated[0]);
     expect(distance(a as Tensor, c as Tensor)).toBeGreaterThan(1e-3);
+  });
+});
+
+describe("Resize", () => {
+  const ramp = fromNumbers("float32", [1, 1, 1, 7], [0, 1, 2, 3, 4, 5, 6]), attributes = { mode: "linear", coordinate_transformation_mode: "align_corners" };
+  const scales = fromNumbers("float32", [4], [1, 1, 1, 0.75]);
+  const positions = (t: Tensor | undefined): number[] => Array.from(toNumbers(t as Tensor), (v) => Math.round(v * 1e4) / 1e4);
+  it("aligns corners with those of size · scale where a scale is given, of the result where its size is", () => {
+    const at = (length: number): number[] => [0, 1, 2, 3, 4].map((i) => Math.round(((i * 6) / (length - 1)) * 1e4) / 1e4);
+    expect(positions(runOp({ op: Resize, inputs: [ramp, undefined, scales], attributes, known: [2] }).evaluated[0] as Tensor)).toEqual(at(5.25));
+    expect(positions(runOp({ op: Resize, inputs: [ramp, undefined, undefined, ints(1, 1, 1, 5)], attributes, known: [3] }).evaluated[0] as Tensor)).toEqual(at(5));
+    expect(worst(Resize, [ramp, undefined, scales], attributes, [2])).toBeLessThan(1e-6);
+    expect(worst(Resize, [ramp, undefined, undefined, ints(1, 1, 1, 5)], attributes, [3])).toBeLessThan(1e-6);
   });
 });
