@@ -87,7 +87,7 @@ export const knownDifferences: readonly KnownDifference[] = [
     operators: ["Resize"],
     onnxruntime: "aligns corners with those of the rounded result where a scale is given and size · scale is no whole number",
     standard: "scale is length_resized / length_original, so that the length is not rounded, as the reference computes it and its node tests expect",
-    when: (c) => c.attributes?.["coordinate_transformation_mode"] === "align_corners" && c.inputs[2] !== undefined && toNumbers(c.inputs[2]).some((scale, axis) => !Number.isInteger(Math.fround(scale * (c.inputs[0]?.dims[axis] ?? 1)))),
+    when: (c) => c.attributes?.["coordinate_transformation_mode"] === "align_corners" && c.inputs[2] !== undefined && Array.from(toNumbers(c.inputs[2])).some((scale, axis) => !Number.isInteger(Math.fround(scale * (c.inputs[0]?.dims[axis] ?? 1)))),
   },
   {
     operators: ["Slice"],
