@@ -52,8 +52,11 @@ function entriesOf(value: unknown): readonly (readonly [string, unknown])[] {
   if (Array.isArray(value)) return value.map(named);
   if (!isObject(value)) return fail("OF4021", "the rules are neither an object nor a list", { hint: 'write {"name": {"pattern": ["MatMul", "Relu"], "output_op": "MatMulReLU", "conditions": {}}}' });
   if ("RuleName" in value) return [named(value, 0)];
-  const list = value["Rules"];
-  return Array.isArray(list) ? list.map(named) : Object.entries(value);
+  const { Rules: list, ...others } = value;
+  if (!Array.isArray(list)) return Object.entries(value);
+  const [other] = Object.keys(others);
+  if (other !== undefined) fail("OF4021", `there is '${other}' beside the list of rules`, { place: { field: other }, hint: 'put it into "Rules", or leave "Rules" out' });
+  return list.map(named);
 }
 
 const chainFields = ["pattern", "output_op", "conditions"];

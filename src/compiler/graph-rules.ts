@@ -20,8 +20,7 @@ const tolerance = 1e-4;
 /** The pattern of a rule's original. Fails with OF4022 for operators that do not exist and OF4023 for graphs that make no single pattern. */
 export function patternOf(rule: GraphRule): { readonly picture: Picture; readonly source: Port; readonly match: OpTerm } {
   const wrong = (message: string, hint: string): never => fail("OF4023", `rule '${rule.name}': ${message}`, { hint });
-  const [output, ...more] = rule.outputs;
-  if (output === undefined || more.length) return wrong("a rule replaces one value", "give exactly one OuterOutput");
+  const output = present(rule.outputs[0], "the output of a rule");
   const picture = new Picture(rule.name, rule.inputs, rule.origin);
   const source = picture.sourceOf(output);
   if (!rule.origin.nodes.some((n) => n.name === source.node)) return wrong("its output is an input", "let a node of OriginGraph produce it");

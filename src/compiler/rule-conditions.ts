@@ -40,7 +40,7 @@ export type Condition = AttributeCondition | ValueCondition;
 type Json = Readonly<Record<string, unknown>>;
 const isObject = (x: unknown): x is Json => typeof x === "object" && x !== null && !Array.isArray(x);
 const isScalar = (x: unknown): x is Scalar => typeof x === "string" || (typeof x === "number" && Number.isFinite(x));
-const isScalars = (x: unknown): x is readonly Scalar[] => Array.isArray(x) && x.every(isScalar);
+const isScalars = (x: unknown): x is readonly Scalar[] => Array.isArray(x) && x.every((s) => isScalar(s) && typeof s === typeof x[0]);
 
 /** Told of what is wrong: a field that is not what it should be (OF4021), or a name that nothing has (OF4022). */
 export type Complain = (code: "OF4021" | "OF4022", field: string, message: string, hint: string) => void;
@@ -84,7 +84,8 @@ class Reader {
   #attribute(entry: Json): AttributeCondition | undefined {
     this.#known(entry, attributeFields);
     const [, node = "", attribute = ""] = typeof entry["attr"] === "string" ? (/^(.+)\.(\w+)$/.exec(entry["attr"]) ?? []) : [];
-    if (!this.#nodes.includes(node)) this.#unknown(".attr", `'${String(entry["attr"])}' names no attribute of a node`, node, this.#nodes, "Node.attribute");
+    if (attribute === "") this.#bad(".attr", "attr is no attribute of a node", 'write "attr": "Conv0.group"');
+    else if (!this.#nodes.includes(node)) this.#unknown(".attr", `'${String(entry["attr"])}' names no attribute of a node`, node, this.#nodes, "Node.attribute");
     const { equals, in: choices, min, max } = entry;
     if (equals !== undefined && !isScalar(equals) && !isScalars(equals)) this.#bad(".equals", "equals is not a number, a string or a list of them", 'write "equals": 1');
     if (choices !== undefined && !(Array.isArray(choices) && choices.length > 0 && choices.every((c) => isScalar(c) || isScalars(c)))) this.#bad(".in", "in is not a list of values", 'write "in": [-1, 3]');
@@ -96,7 +97,8 @@ class Reader {
   #value(entry: Json): ValueCondition | undefined {
     this.#known(entry, valueFields);
     const [, node = "", slot = "0"] = typeof entry["value"] === "string" ? (/^(.+?)(?::(\d+))?$/.exec(entry["value"]) ?? []) : [];
-    if (!this.#names.includes(node)) this.#unknown(".value", `'${String(entry["value"])}' names no node or port`, node, this.#names, '"In0" or "Conv0:0"');
+    if (typeof entry["value"] !== "string" || entry["value"] === "") this.#bad(".value", "value is no name", 'write "value": "In0"');
+    else if (!this.#names.includes(node)) this.#unknown(".value", `'${String(entry["value"])}' names no node or port`, node, this.#names, '"In0" or "Conv0:0"');
     const types = entry["dtype"] === undefined ? undefined : this.#dtypes(entry["dtype"]);
     const rank = entry["rank"] === undefined ? undefined : this.#number(entry["rank"], ".rank");
     const dims = entry["dims"] === undefined ? [] : this.#dims(entry["dims"]);
@@ -108,6 +110,7 @@ class Reader {
 
   #dtypes(given: unknown): readonly DType[] {
     const list: readonly unknown[] = Array.isArray(given) ? given : [given];
+    if (list.length === 0 || !list.every((name) => typeof name === "string")) { this.#bad(".dtype", "dtype is neither an element type nor a list of them", 'write "dtype": "float32"'); return []; }
     const known = Object.keys(dtypes) as DType[];
     return list.flatMap((name) => {
       const type = known.find((k) => k === name);
@@ -117,7 +120,7 @@ class Reader {
   }
 
   #dims(given: unknown): ValueCondition["dims"] {
-    if (!isObject(given)) { this.#bad(".dims", "dims is not an object", 'write "dims": {"1": {"multipleOf": 8}, "-1": 64}'); return []; }
+    if (!isObject(given) || Object.keys(given).length === 0) { this.#bad(".dims", "dims names no sizes", 'write "dims": {"1": {"multipleOf": 8}, "-1": 64}'); return []; }
     return Object.entries(given).flatMap(([axis, test]) => {
       if (!/^-?\d+$/.test(axis)) this.#bad(`.dims.${axis}`, `'${axis}' is not an axis`, 'write "1", or "-1" for the last one');
       const read = this.#number(test, `.dims.${axis}`);
@@ -126,8 +129,8 @@ class Reader {
   }
 
   #number(given: unknown, at: string): NumberTest | undefined {
-    if (typeof given === "number") return { equals: given };
-    if (!isObject(given)) { this.#bad(at, "it is neither a number nor a test of one", 'write 4 or {"min": 2}'); return undefined; }
+    if (Number.isSafeInteger(given)) return { equals: Number(given) };
+    if (!isObject(given)) { this.#bad(at, "it is neither a whole number nor a test of one", 'write 4 or {"min": 2}'); return undefined; }
     this.#known(given, testFields, at);
     const { in: choices, ...single } = given;
     for (const [name, bound] of Object.entries(single)) if (testFields.includes(name) && !(Number.isSafeInteger(bound) && (name !== "multipleOf" || Number(bound) > 0))) this.#bad(`${at}.${name}`, `${name} is not a whole number`, `write "${name}": 8`);
