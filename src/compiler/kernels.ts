@@ -1,8 +1,10 @@
 /** Program-wide application of kernel passes. */
+import { present } from "../core/assert.ts";
 import { dimMul, dimProduct } from "../core/dim.ts";
 import { byteSize } from "../core/dtype.ts";
 import { mapNested } from "../kernel/accesses.ts";
-import { rowMajor, type Kernel } from "../kernel/kernel.ts";
+import type { Buffer } from "../kernel/expr.ts";
+import { rowMajor, type Kernel, type Layout } from "../kernel/kernel.ts";
 import type { Program, Step } from "../kernel/program.ts";
 import { allSteps } from "../kernel/segments.ts";
 
@@ -19,6 +21,9 @@ export function mapKernels(program: Program, change: (kernel: Kernel) => Kernel)
   const step = (s: Step): Step => (s.kind === "call" ? { ...s, kernel: changed(s.kernel) } : mapNested(s, step));
   return { ...program, steps: program.steps.map(step) };
 }
+
+/** Where the elements of the program's buffers lie. */
+export const layoutsOf = ({ placements }: Program) => (b: Buffer): Layout => present(placements.get(b), `placement of ${b.name}`).layout;
 
 /** The program with a place in the arena for working memory that schedules have added. */
 export function placeScratch(program: Program): Program {

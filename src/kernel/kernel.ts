@@ -30,10 +30,13 @@ export interface Kernel {
 export interface Phase {
   /** The statements; those of the split alone, over its `from` and `to`, where there is one. */
   readonly body: Stmt;
-  readonly split?: Split;
+  readonly split?: PhaseSplit;
   /** Every buffer that is read or written, in order of appearance. */
   readonly touched: ReadonlySet<Buffer>;
+  /** A phase of another kernel that is the same but for its buffers, those it touches in the same order. */
+  readonly like?: Phase;
 }
+export type PhaseSplit = Omit<Split, "body">;
 
 /** Where a buffer's elements lie: element (i…) is at `offset` + Σ strides·i elements from the start of its storage. */
 export interface Layout {

@@ -6,8 +6,7 @@ import { invariant, present } from "../../core/assert.ts";
 import type { SymbolicDim } from "../../core/dim.ts";
 import { dimsOfBody } from "../../kernel/dims.ts";
 import { binary, dimExpr, i32, type Axis, type Buffer, type Expr, type Type } from "../../kernel/expr.ts";
-import type { Kernel, Phase } from "../../kernel/kernel.ts";
-import { phasesOf } from "../../kernel/phases.ts";
+import type { Phase } from "../../kernel/kernel.ts";
 import type { Split, Stmt } from "../../kernel/stmt.ts";
 import { FunctionBuilder, type ValueType, type WasmFunction } from "./assembler.ts";
 import { ExprEmitter } from "./emit-expr.ts";
@@ -22,17 +21,15 @@ export interface PhaseFunction {
   readonly dims: readonly SymbolicDim[];
 }
 
-/** `kernel` must be legal: every access a loadAt or storeAt, `address` only of first elements. */
-export function emitKernel(kernel: Kernel, set: ReadonlyMap<string, Opcode>): readonly PhaseFunction[] {
-  return phasesOf(kernel).map((phase, i): PhaseFunction => {
-    const pointers = [...phase.touched];
-    const dims = [...dimsOfBody(phase.body).values()];
-    const range = phase.split ? [phase.split.from, phase.split.to] : [];
-    const params = [...pointers, ...dims, ...range].map((): ValueType => "i32");
-    const f = new FunctionBuilder(i === 0 ? kernel.name : `${kernel.name}_${i + 1}`, { params, results: [] }, set);
-    new KernelEmitter(f, kernel.name, { pointers, dims, range }).statement(phase.body);
-    return { function: f, phase, pointers, dims };
-  });
+/** `phase` must be of a legal kernel: every access a loadAt or storeAt, `address` only of first elements. */
+export function emitPhase(phase: Phase, name: string, set: ReadonlyMap<string, Opcode>): PhaseFunction {
+  const pointers = [...phase.touched];
+  const dims = [...dimsOfBody(phase.body).values()];
+  const range = phase.split ? [phase.split.from, phase.split.to] : [];
+  const params = [...pointers, ...dims, ...range].map((): ValueType => "i32");
+  const f = new FunctionBuilder(name, { params, results: [] }, set);
+  new KernelEmitter(f, name, { pointers, dims, range }).statement(phase.body);
+  return { function: f, phase, pointers, dims };
 }
 
 interface PhaseParameters { readonly pointers: readonly Buffer[]; readonly dims: readonly SymbolicDim[]; readonly range: readonly string[] }

@@ -5,7 +5,7 @@
  */
 import { isSymbolic } from "../../core/dim.ts";
 import type { Buffer } from "../../kernel/expr.ts";
-import type { Split } from "../../kernel/stmt.ts";
+import type { PhaseSplit } from "../../kernel/kernel.ts";
 import type { Program } from "../../kernel/program.ts";
 import { control } from "../../memory/control.ts";
 import type { MemoryPlan } from "../../memory/plan.ts";
@@ -54,7 +54,7 @@ export function emitThreads(kernels: readonly WasmFunction[], segments: readonly
 /** How many phases can be shared in the time of a smallest piece of work. */
 const phasesForPiece = 3;
 const phasesOf = (calls: readonly KernelCall[]): number => calls.reduce((n, c) => n + c.phases.length, 0);
-const splitsOf = (calls: readonly KernelCall[]): readonly Split[] => calls.flatMap((c) => c.phases.flatMap((p) => p.call.phase.split ?? []));
+const splitsOf = (calls: readonly KernelCall[]): readonly PhaseSplit[] => calls.flatMap((c) => c.phases.flatMap((p) => p.call.phase.split ?? []));
 /** Smallest pieces that a split's work makes; none where there is not work for two. */
 const piecesOf = (total: number, grain: number): number => (total >= 2 * grain ? Math.floor(total / grain) : 0);
 

@@ -5,14 +5,15 @@
  * Phases of kernels that compile to the same code are one function. Same program, same bytes.
  */
 import { sameBytes } from "../../core/tensor.ts";
-import type { Kernel } from "../../kernel/kernel.ts";
+import type { Kernel, Phase } from "../../kernel/kernel.ts";
+import { phasesOf } from "../../kernel/phases.ts";
 import type { Program } from "../../kernel/program.ts";
 import { segment } from "../../kernel/segments.ts";
 import type { MemoryPlan } from "../../memory/plan.ts";
 import { encodeBody, encodeModule, FunctionBuilder, type EncodedBody, type ModuleSpec, type WasmFunction } from "./assembler.ts";
 import { CallArguments } from "./call-arguments.ts";
 import type { EmitOptions } from "./emit-context.ts";
-import { emitKernel } from "./emit-kernel.ts";
+import { emitPhase } from "./emit-kernel.ts";
 import { emitThreads, mayBeWorthSharing } from "./emit-threads.ts";
 import { plainSegment, type KernelCall } from "./plain-segment.ts";
 import { instructionSet } from "./opcodes.ts";
@@ -87,11 +88,14 @@ function threadParts(code: Uint8Array, bodies: readonly EncodedBody[], kernels: 
 
 interface SharedFunction { readonly index: number; readonly function: WasmFunction; readonly body: EncodedBody; calls: number }
 
+type EmittedPhase = KernelCall["phases"][number];
+
 /** Functions of kernels' phases; equal code and type is one function. */
 class SharedKernels {
   readonly functions: SharedFunction[] = [];
   private readonly set = instructionSet();
   private readonly byLength = new Map<number, SharedFunction[]>();
+  private readonly byPhase = new Map<Phase, EmittedPhase>();
   private readonly byKernel = new Map<Kernel, KernelCall>();
 
   find(kernel: Kernel): KernelCall {
@@ -101,7 +105,14 @@ class SharedKernels {
     return call;
   }
   private emit(kernel: Kernel): KernelCall {
-    return { kernel, phases: emitKernel(kernel, this.set).map((call) => ({ call, index: this.shared(call.function).index })) };
+    return { kernel, phases: phasesOf(kernel).map((phase, i) => this.phase(phase, i === 0 ? kernel.name : `${kernel.name}_${i + 1}`)) };
+  }
+  private phase(phase: Phase, name: string): EmittedPhase {
+    const like = phase.like && this.byPhase.get(phase.like);
+    if (like) return { call: { ...like.call, phase, pointers: [...phase.touched] }, index: like.index };
+    const call = emitPhase(phase, name, this.set), emitted = { call, index: this.shared(call.function).index };
+    this.byPhase.set(phase, emitted);
+    return emitted;
   }
   private shared(f: WasmFunction): SharedFunction {
     const body = encodeBody(f), { length } = body.bytes, alike = this.byLength.get(length) ?? [];

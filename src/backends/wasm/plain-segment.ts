@@ -4,8 +4,7 @@
  * better code within a kernel's first call, not only at its second one.
  */
 import { isSymbolic } from "../../core/dim.ts";
-import type { Kernel } from "../../kernel/kernel.ts";
-import type { Split } from "../../kernel/stmt.ts";
+import type { Kernel, PhaseSplit } from "../../kernel/kernel.ts";
 import type { FunctionBuilder } from "./assembler.ts";
 import type { CallArguments } from "./call-arguments.ts";
 import type { PhaseFunction } from "./emit-kernel.ts";
@@ -44,7 +43,7 @@ export function plainSegment(f: FunctionBuilder, calls: readonly KernelCall[], a
 }
 
 /** How far a range goes: over whole groups, or within the only one where no range must prepare anew; undefined for all at once. */
-function stepOf({ outer, inner, grain }: Split): { readonly size: number; readonly total: number } | undefined {
+function stepOf({ outer, inner, grain }: PhaseSplit): { readonly size: number; readonly total: number } | undefined {
   if (isSymbolic(outer) || isSymbolic(inner) || isSymbolic(grain)) return undefined;
   const total = outer * inner, size = outer > 1 ? Math.ceil(outer / ranges) * inner : Math.ceil(inner / ranges);
   return size < grain || size >= total || total > 2 ** 30 ? undefined : { size, total };
@@ -73,7 +72,7 @@ function inRanges(f: FunctionBuilder, [from, to]: readonly [number, number], ste
   f.end();
 }
 
-function wholeOf(f: FunctionBuilder, { outer, inner }: Split, args: CallArguments): void {
+function wholeOf(f: FunctionBuilder, { outer, inner }: PhaseSplit, args: CallArguments): void {
   if (!isSymbolic(outer) && !isSymbolic(inner)) { f.constant("i32", outer * inner); return; }
   args.size(f, outer);
   args.size(f, inner);
