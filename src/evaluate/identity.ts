@@ -2,6 +2,7 @@
 import type { Evaluate, EvaluateData } from "../core/evaluate.ts";
 import { fromNumbers, sizeOf, toNumbers } from "../core/tensor.ts";
 import { input, mapNumbers } from "./map-elements.ts";
+import { mulberry32 } from "./mulberry.ts";
 import { numberOf } from "./read-attribute.ts";
 
 /** Of a value of any kind. */
@@ -14,19 +15,8 @@ export const Dropout: Evaluate = (inputs, attributes) => {
   const training = trainingInput !== undefined && toNumbers(trainingInput)[0] !== 0;
   const count = sizeOf(data.dims);
   if (!training || ratio === 0) return [data, fromNumbers("bool", data.dims, new Uint8Array(count).fill(1))];
-  const next = uniform(numberOf(attributes, "seed", 0));
+  const next = mulberry32(numberOf(attributes, "seed", 0));
   const mask = Uint8Array.from({ length: count }, () => (next() >= ratio ? 1 : 0));
   let i = 0;
   return [mapNumbers(data, (x) => (mask[i++] ? x / (1 - ratio) : 0)), fromNumbers("bool", data.dims, mask)];
 };
-
-function uniform(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

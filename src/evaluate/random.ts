@@ -6,6 +6,7 @@ import { present } from "../core/assert.ts";
 import { dtypeFromOnnx, type DType } from "../core/dtype.ts";
 import type { Evaluate, EvaluateAttributes } from "../core/evaluate.ts";
 import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
+import { mulberry32 } from "./mulberry.ts";
 import { numberOf, numbersOf } from "./read-attribute.ts";
 import { at } from "./window.ts";
 
@@ -13,14 +14,7 @@ import { at } from "./window.ts";
 function uniform(attributes: EvaluateAttributes): () => number {
   const seed = attributes["seed"];
   const bits = new Uint32Array(new Float32Array([typeof seed === "number" ? seed : Math.random()]).buffer);
-  let state = bits[0] ?? 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
+  return mulberry32(bits[0] ?? 0);
 }
 
 const normal = (next: () => number): number => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());

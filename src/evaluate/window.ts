@@ -28,70 +28,56 @@ export const at = <T>(values: readonly T[], i: number): T => {
 
 /** Windows over `input` (spatial sizes) of a convolution or pool. */
 export function windows(input: readonly number[], kernel: readonly number[], attributes: EvaluateAttributes): Geometry {
-  const rank = input.length;
-  invariant(rank <= 3, "at most three spatial axes");
-  const strides = numbersOf(attributes, "strides") ?? new Array<number>(rank).fill(1);
-  const dilations = numbersOf(attributes, "dilations") ?? new Array<number>(rank).fill(1);
-  const pads = numbersOf(attributes, "pads") ?? new Array<number>(2 * rank).fill(0);
-  const autoPad = stringOf(attributes, "auto_pad", "NOTSET");
   const ceil = numberOf(attributes, "ceil_mode", 0) !== 0;
-  const begin: number[] = [], end: number[] = [], output: number[] = [];
-  for (let d = 0; d < rank; d++) {
-    const size = at(input, d), stride = at(strides, d), reach = (at(kernel, d) - 1) * at(dilations, d) + 1;
-    if (autoPad === "SAME_UPPER" || autoPad === "SAME_LOWER") {
-      const out = Math.ceil(size / stride);
-      const total = Math.max(0, (out - 1) * stride + reach - size);
-      const small = Math.floor(total / 2);
-      begin.push(autoPad === "SAME_UPPER" ? small : total - small);
-      end.push(autoPad === "SAME_UPPER" ? total - small : small);
-      output.push(out);
-      continue;
+  return geometry(input, kernel, attributes, (axis) => {
+    const { size, stride, reach } = axis;
+    if (axis.same) {
+      const output = Math.ceil(size / stride);
+      return { output, ...shared(axis, Math.max(0, (output - 1) * stride + reach - size)) };
     }
-    const [before, after] = autoPad === "VALID" ? [0, 0] : [at(pads, d), at(pads, d + rank)];
-    begin.push(before);
-    end.push(after);
-    const room = size + before + after - reach;
-    let out = (ceil ? Math.ceil(room / stride) : Math.floor(room / stride)) + 1;
-    if (ceil && (out - 1) * stride >= size + before) out -= 1;
-    output.push(Math.max(0, out));
-  }
-  return {
-    rank, input: padded(input, 1), kernel: padded(kernel, 1), strides: padded(strides, 1), dilations: padded(dilations, 1),
-    padsBegin: padded(begin, 0), padsEnd: padded(end, 0), output: padded(output, 1),
-  };
+    const { before, after } = axis, room = size + before + after - reach;
+    const fitting = (ceil ? Math.ceil(room / stride) : Math.floor(room / stride)) + 1;
+    return { before, after, output: Math.max(0, ceil && (fitting - 1) * stride >= size + before ? fitting - 1 : fitting) };
+  });
 }
 
 /** The geometry of a transposed convolution: `output` is the larger side. */
 export function transposedWindows(input: readonly number[], kernel: readonly number[], attributes: EvaluateAttributes): Geometry {
   const rank = input.length;
+  const extra = numbersOf(attributes, "output_padding") ?? new Array<number>(rank).fill(0);
+  const shape = numbersOf(attributes, "output_shape")?.slice(-rank);
+  return geometry(input, kernel, attributes, (axis, d) => {
+    const { size, stride, before, after } = axis, full = (size - 1) * stride + at(extra, d) + axis.reach;
+    if (!shape && !axis.same) return { before, after, output: full - before - after };
+    const output = shape ? at(shape, d) : size * stride;
+    return { output, ...shared(axis, Math.max(0, full - output)) };
+  });
+}
+
+/** One axis as the attributes have it: `reach` is how many elements a window spans, pads are 0 where `auto_pad` says them. */
+interface SpatialAxis { readonly size: number; readonly stride: number; readonly reach: number; readonly before: number; readonly after: number; readonly same: boolean; readonly upper: boolean }
+interface Placed { readonly before: number; readonly after: number; readonly output: number }
+
+/** Padding on both sides; the larger half lies at the end for SAME_UPPER, else at the beginning. */
+function shared({ upper }: SpatialAxis, total: number): Pick<Placed, "before" | "after"> {
+  const small = Math.floor(total / 2);
+  return upper ? { before: small, after: total - small } : { before: total - small, after: small };
+}
+
+/** All axes, each placed by `place`. */
+function geometry(input: readonly number[], kernel: readonly number[], attributes: EvaluateAttributes, place: (axis: SpatialAxis, d: number) => Placed): Geometry {
+  const rank = input.length;
   invariant(rank <= 3, "at most three spatial axes");
   const strides = numbersOf(attributes, "strides") ?? new Array<number>(rank).fill(1);
   const dilations = numbersOf(attributes, "dilations") ?? new Array<number>(rank).fill(1);
   const pads = numbersOf(attributes, "pads") ?? new Array<number>(2 * rank).fill(0);
-  const extra = numbersOf(attributes, "output_padding") ?? new Array<number>(rank).fill(0);
-  const shape = numbersOf(attributes, "output_shape")?.slice(-rank);
-  const autoPad = stringOf(attributes, "auto_pad", "NOTSET");
-  const begin: number[] = [], end: number[] = [], output: number[] = [];
-  for (let d = 0; d < rank; d++) {
-    const size = at(input, d), stride = at(strides, d), reach = (at(kernel, d) - 1) * at(dilations, d) + 1;
-    const full = (size - 1) * stride + at(extra, d) + reach;
-    const same = autoPad === "SAME_UPPER" || autoPad === "SAME_LOWER";
-    if (shape || same) {
-      const out = shape ? at(shape, d) : size * stride;
-      const total = Math.max(0, full - out);
-      const small = Math.floor(total / 2);
-      begin.push(autoPad === "SAME_UPPER" ? small : total - small);
-      end.push(autoPad === "SAME_UPPER" ? total - small : small);
-      output.push(out);
-      continue;
-    }
-    const [before, after] = autoPad === "VALID" ? [0, 0] : [at(pads, d), at(pads, d + rank)];
-    begin.push(before);
-    end.push(after);
-    output.push(full - before - after);
-  }
+  const autoPad = stringOf(attributes, "auto_pad", "NOTSET"), upper = autoPad === "SAME_UPPER", same = upper || autoPad === "SAME_LOWER";
+  const placed = input.map((size, d) => {
+    const [before, after] = same || autoPad === "VALID" ? [0, 0] : [at(pads, d), at(pads, d + rank)];
+    return place({ size, stride: at(strides, d), reach: (at(kernel, d) - 1) * at(dilations, d) + 1, before, after, same, upper }, d);
+  });
   return {
     rank, input: padded(input, 1), kernel: padded(kernel, 1), strides: padded(strides, 1), dilations: padded(dilations, 1),
-    padsBegin: padded(begin, 0), padsEnd: padded(end, 0), output: padded(output, 1),
+    padsBegin: padded(placed.map((p) => p.before), 0), padsEnd: padded(placed.map((p) => p.after), 0), output: padded(placed.map((p) => p.output), 1),
   };
 }

@@ -6,6 +6,7 @@ import type { Buffer, Expr } from "./expr.ts";
 import type { Kernel, Phase } from "./kernel.ts";
 import { block, type Stmt } from "./stmt.ts";
 import { visitExpr, visitExprsOf, visitStmt } from "./traverse.ts";
+import { assignedLocals, unwrittenInputs } from "./unchanging.ts";
 
 /** Working memory that every thread needs for itself: a range of a split leaves nothing in it. Without splits one thread runs the kernel. */
 export const privateScratch = (kernel: Kernel): readonly Buffer[] =>
@@ -42,13 +43,12 @@ function findPhases(kernel: Kernel): readonly Phase[] {
 /** Declarations at the top that any phase may make for itself: constant, and read from nothing that the kernel writes. */
 class Common {
   readonly #declarations = new Map<string, Extract<Stmt, { kind: "let" }>>();
-  readonly #assigned = new Set<string>();
+  readonly #assigned: ReadonlySet<string>;
   readonly #fixed: ReadonlySet<Buffer>;
 
   constructor(kernel: Kernel) {
-    const aliased = new Set(kernel.inPlace?.map((pair) => pair.input));
-    this.#fixed = new Set(kernel.inputs.filter((b) => !aliased.has(b)));
-    visitStmt(kernel.body, (s) => { if (s.kind === "assign" || s.kind === "accumulate") this.#assigned.add(s.name); });
+    this.#assigned = assignedLocals(kernel.body);
+    this.#fixed = unwrittenInputs(kernel);
   }
 
   takes(s: Stmt): boolean {

@@ -121,6 +121,14 @@ export function numberBinary(op: BinaryOp, s: NumberScalar): (a: number, b: numb
     case "xor": return (a, b) => round(a ^ b);
     case "shl": return (a, b) => round(a << shiftCount(s, b));
     case "shr": return s === "u32" ? (a, b) => a >>> shiftCount(s, b) : (a, b) => round(a >> shiftCount(s, b));
+    case "eq": case "ne": case "lt": case "le": case "gt": case "ge": return comparison<number>(op);
+    default: return assertNever(op);
+  }
+}
+const shiftCount = (s: NumberScalar, b: number): number => b & (s === "i8" || s === "u8" ? 7 : s === "i16" || s === "u16" ? 15 : 31);
+
+function comparison<T extends number | bigint>(op: "eq" | "ne" | "lt" | "le" | "gt" | "ge"): (a: T, b: T) => number {
+  switch (op) {
     case "eq": return (a, b) => (a === b ? 1 : 0);
     case "ne": return (a, b) => (a !== b ? 1 : 0);
     case "lt": return (a, b) => (a < b ? 1 : 0);
@@ -130,17 +138,11 @@ export function numberBinary(op: BinaryOp, s: NumberScalar): (a: number, b: numb
     default: return assertNever(op);
   }
 }
-const shiftCount = (s: NumberScalar, b: number): number => b & (s === "i8" || s === "u8" ? 7 : s === "i16" || s === "u16" ? 15 : 31);
 
 /** A comparison of 64-bit integers, or undefined when `op` is none. */
 export function wideCompare(op: BinaryOp): ((a: bigint, b: bigint) => number) | undefined {
   switch (op) {
-    case "eq": return (a, b) => (a === b ? 1 : 0);
-    case "ne": return (a, b) => (a !== b ? 1 : 0);
-    case "lt": return (a, b) => (a < b ? 1 : 0);
-    case "le": return (a, b) => (a <= b ? 1 : 0);
-    case "gt": return (a, b) => (a > b ? 1 : 0);
-    case "ge": return (a, b) => (a >= b ? 1 : 0);
+    case "eq": case "ne": case "lt": case "le": case "gt": case "ge": return comparison<bigint>(op);
     default: return undefined;
   }
 }

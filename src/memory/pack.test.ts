@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { PackSpec } from "../core/pack-spec.ts";
 import { fromNumbers, tensor } from "../core/tensor.ts";
-import { packedLength, packTensor } from "./pack.ts";
+import { packedLength, packTensor, packUniformInto } from "./pack.ts";
 
 const count = (...dims: readonly number[]) => fromNumbers("float32", dims, Array.from({ length: dims.reduce((n, d) => n * d, 1) }, (_, i) => i + 1));
 
@@ -23,6 +23,17 @@ describe("packed weights", () => {
     const spec: PackSpec = { kind: "permute", shape: [3, 2], strides: [1, 3] };
     expect([...packTensor(tensor("int64", [2, 3], BigInt64Array.of(1n, 2n, 3n, 4n, 5n, 6n)), spec).data]).toEqual([1n, 4n, 2n, 5n, 3n, 6n]);
     expect(packTensor(tensor("float16", [1], Uint16Array.of(0x3e00)), { kind: "permute", shape: [1], strides: [1], as: "float32" }).data[0]).toBe(1.5);
+  });
+  it.each([[4, 16, 3, 8], [4, 13, 5, 8], [2, 7, 2, 4], [2, 1, 1, 1]] as const)("Winograd kernels of one number, F(%i) of %i filters", (tile, m, c, nr) => {
+    const spec: PackSpec = { kind: "winograd", tile, m, c, nr }, length = packedLength([m, c, 3, 3], spec);
+    const one = fromNumbers("float32", [1], [0.3]), all = fromNumbers("float32", [m, c, 3, 3], new Array<number>(m * c * 9).fill(0.3));
+    const packed = (source: typeof one): Float32Array => {
+      const out = new Float32Array(length).fill(7);
+      packUniformInto(out, source, () => expect.fail("no tensor of all elements is needed"), spec);
+      return out;
+    };
+    expect(packed(one)).toEqual(packTensor(all, spec).data);
+    expect(packed(fromNumbers("float32", [1], [0.4]))).not.toEqual(packTensor(all, spec).data);
   });
   it("Winograd kernels: a tile times them sums to the convolution", () => {
     const weights = count(1, 1, 3, 3);

@@ -6,7 +6,7 @@ import { invariant } from "../core/assert.ts";
 import { allocate, type DType, type TypedArray } from "../core/dtype.ts";
 import { bytesOf, setNumber, sizeOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { PackAxis, PackSpec } from "../core/pack-spec.ts";
-import { packWinograd } from "./winograd-kernels.ts";
+import { packUniformWinograd, packWinograd } from "./winograd-kernels.ts";
 
 /** The packed form of a row-major tensor; the result is one-dimensional unless the spec is `copy`. */
 export function packTensor(source: Tensor, spec: PackSpec): Tensor {
@@ -17,7 +17,7 @@ export function packTensor(source: Tensor, spec: PackSpec): Tensor {
 }
 
 /** Element type and number of elements of the packed form. */
-export function packedForm(source: Tensor, spec: PackSpec): { readonly dtype: DType; readonly length: number } {
+export function packedForm(source: Pick<Tensor, "dtype" | "dims">, spec: PackSpec): { readonly dtype: DType; readonly length: number } {
   const length = packedLength(source.dims, spec);
   switch (spec.kind) {
     case "copy": return { dtype: source.dtype, length };
@@ -37,6 +37,12 @@ export function packInto(out: TypedArray, source: Tensor, spec: PackSpec): void 
     case "permute": packPermuted(out, source, spec); return;
     case "winograd": packWinograd(out as Float32Array, toNumbers(source), spec);
   }
+}
+
+/** As `packInto`, of a tensor whose elements are all that of `one`; `whole` makes that tensor where it is needed. */
+export function packUniformInto(out: TypedArray, one: Tensor, whole: () => Tensor, spec: PackSpec): void {
+  if (spec.kind === "winograd") packUniformWinograd(out as Float32Array, toNumbers(one)[0] ?? 0, spec);
+  else packInto(out, whole(), spec);
 }
 
 const bytesIn = (data: TypedArray): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);

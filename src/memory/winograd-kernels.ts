@@ -9,8 +9,7 @@ type Spec = Extract<PackSpec, { kind: "winograd" }>;
 
 /** Writes U = G·g·Gᵀ of every 3x3 kernel of `from`, [M, C, 3, 3], to `out`: [ceil(M/nr)][cells][C][nr], zeros past M. */
 export function packWinograd(out: Float32Array, from: ArrayLike<number>, spec: Spec): void {
-  const { m, c, nr } = spec, cells = (spec.tile + 2) ** 2, uniform = isUniform(from);
-  const transform = spec.tile === 4 ? transformOf4 : transformOf2;
+  const { m, c, nr } = spec, cells = (spec.tile + 2) ** 2, transform = transformOf(spec);
   // A channel's lanes are gathered before they are stored: its cells lie far apart in `out`.
   const lanes = new Float32Array(cells * nr), half = new Float64Array(18);
   for (let panel = 0; panel * nr < m; panel++) {
@@ -19,21 +18,27 @@ export function packWinograd(out: Float32Array, from: ArrayLike<number>, spec: S
     for (let channel = 0; channel < c; channel++) {
       for (let lane = 0; lane < used; lane++) transform(from, ((panel * nr + lane) * c + channel) * 9, half, lanes, lane, nr);
       let at = (panel * cells * c + channel) * nr;
-      if (uniform && used === nr) {
-        for (let cell = 0; cell < cells; cell++, at += c * nr) out.fill(lanes[cell * nr] ?? 0, at, at + c * nr);
-        break;
-      }
       for (let cell = 0, read = 0; cell < cells; cell++, at += c * nr) for (let lane = 0; lane < nr; lane++) out[at + lane] = lanes[read++] ?? 0;
     }
   }
 }
 
-/** Whether all elements are one, as where weights were stored so: then all kernels are. */
-function isUniform(from: ArrayLike<number>): boolean {
-  const first = from[0];
-  for (let i = 1; i < from.length; i++) if (from[i] !== first) return false;
-  return true;
+/** As `packWinograd`, of kernels whose elements are all `value`. */
+export function packUniformWinograd(out: Float32Array, value: number, spec: Spec): void {
+  const { m, c, nr } = spec, cells = (spec.tile + 2) ** 2, kernel = new Float32Array(cells);
+  transformOf(spec)(new Float64Array(9).fill(value), 0, new Float64Array(18), kernel, 0, 1);
+  for (let panel = 0, at = 0; panel * nr < m; panel++) {
+    const used = Math.min(nr, m - panel * nr);
+    for (const element of kernel) {
+      const end = at + c * nr;
+      if (used === nr) out.fill(element, at, end);
+      else for (let i = at; i < end; i += nr) out.fill(element, i, i + used).fill(0, i + used, i + nr);
+      at = end;
+    }
+  }
 }
+
+const transformOf = ({ tile }: Spec): typeof transformOf4 => (tile === 4 ? transformOf4 : transformOf2);
 
 /** One kernel at `g`: `half` = G·g by columns, then each row of it times Gᵀ, to `lane` of each cell. */
 function transformOf4(from: ArrayLike<number>, g: number, half: Float64Array, lanes: Float32Array, lane: number, nr: number): void {

@@ -1,10 +1,9 @@
 /** Transposed convolution: the gradient of Conv with respect to its input, as an operator. */
 import type { TypeInfo } from "../graph/op.ts";
 import { defineOp, optional } from "../graph/op.ts";
-import { add, computeScalar } from "../kernel/expr.ts";
 import { ConvTranspose as evaluate } from "../evaluate/conv.ts";
 import { checkType } from "./element-wise.ts";
-import { anchorConvolution, checkBias, checkWeights, convolutionAttributes, convolutionSum, plainElements, transposedWindowsOf, type Convolution, type TransposedOptions } from "./convolution.ts";
+import { anchorBiased, checkBias, checkWeights, convolutionAttributes, lowerConvolution, transposedWindowsOf, type Convolution, type TransposedOptions } from "./convolution.ts";
 
 function convolutionOf(x: TypeInfo, w: TypeInfo, options: TransposedOptions): Convolution {
   const [c, channels, ...kernel] = w.shape as readonly number[];
@@ -32,15 +31,6 @@ export const ConvTranspose = defineOp({
     return [{ dtype: X.dtype, shape: [X.shape[0] ?? 1, channels * attributes.group, ...windows.map((w) => w.output)] }];
   },
   evaluate,
-  lower: ({ X, W, B }, attributes) => {
-    const c = convolutionOf(X, W, attributes);
-    return [(...indices) => {
-      const sum = convolutionSum(c, X, W, plainElements, indices);
-      const [, filter] = indices;
-      return B && filter ? add(sum, B.at(filter)) : sum;
-    }];
-  },
-  anchor: ({ X, W, B }, attributes) =>
-    anchorConvolution(convolutionOf(X, W, attributes), X, W, computeScalar(X.dtype), plainElements, undefined,
-      (accumulator, filter) => (B ? add(accumulator, B.at(filter)) : accumulator)),
+  lower: ({ X, W, B }, attributes) => [lowerConvolution(convolutionOf(X, W, attributes), X, W, B)],
+  anchor: ({ X, W, B }, attributes) => anchorBiased(convolutionOf(X, W, attributes), X, W, B),
 });

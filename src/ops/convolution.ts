@@ -2,8 +2,8 @@
  * What convolutions share: inference, the naive sum and the structure, for Conv, ConvTranspose and their integer forms.
  */
 import { dimAdd, dimFloorDiv, dimMax, dimMul, dimSub, formatDim, type Dim } from "../core/dim.ts";
-import { int, optional, type Anchor, type AnchorOperand, type AttributeSpec, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
-import { add, and, axisOf, constant, dimExpr, div, eq, ge, load, local, lt, mul, rem, reduce, scalarType, sub, type Axis, type Expr, type Scalar } from "../kernel/expr.ts";
+import { int, optional, type Anchor, type AnchorOperand, type AttributeSpec, type ElementFunction, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
+import { add, and, axisOf, computeScalar, constant, dimExpr, div, eq, ge, load, local, lt, mul, rem, reduce, scalarType, sub, type Axis, type Expr, type Scalar } from "../kernel/expr.ts";
 import { checkWindows, guarded, operand, readWindow, staticSizes, windowAttributes, windowsOf, type Window, type WindowOptions } from "./window.ts";
 
 export const convolutionAttributes = {
@@ -162,6 +162,19 @@ export interface ElementOf {
   weight(element: Expr, filter: Expr): Expr;
 }
 export const plainElements: ElementOf = { input: (e) => e, weight: (e) => e };
+
+/** Lowers a convolution of elements as they are, to which a bias may be added. */
+export function lowerConvolution(c: Convolution, x: Operand, w: Operand, bias: Operand | undefined): ElementFunction {
+  return (...indices) => {
+    const sum = convolutionSum(c, x, w, plainElements, indices);
+    return bias ? add(sum, bias.at(operand(indices, 1))) : sum;
+  };
+}
+
+/** The anchor of what `lowerConvolution` lowers. */
+export function anchorBiased(c: Convolution, x: AnchorOperand, w: AnchorOperand, bias: AnchorOperand | undefined): Anchor {
+  return anchorConvolution(c, x, w, computeScalar(x.dtype), plainElements, undefined, (accumulator, filter) => (bias ? add(accumulator, bias.at(filter)) : accumulator));
+}
 
 /**
  * The anchor of a convolution. `finish` applies what the operator itself does to the accumulator (bias, requantisation)

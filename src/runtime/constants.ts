@@ -48,8 +48,15 @@ export function readData(d: DataJson, stored: Uint8Array): Tensor {
   return { dtype: d.dtype, dims: d.dims, data: viewBytes(d.dtype, bytes) };
 }
 
-/** Fills `bytes` with copies of `element`, doubling what is done. */
+/** Bytes that stay in the first-level cache while they are copied. */
+const mostCopied = 1 << 14;
+
+/** Fills `bytes` with copies of `element`, whose length is a power of two, doubling what is done up to `mostCopied`. */
 export function repeat(bytes: Uint8Array, element: Uint8Array): void {
   bytes.set(element.subarray(0, bytes.length));
-  for (let done = element.length; done < bytes.length; done *= 2) bytes.copyWithin(done, 0, Math.min(done, bytes.length - done));
+  for (let done = element.length; done < bytes.length;) {
+    const count = Math.min(done, mostCopied, bytes.length - done);
+    bytes.copyWithin(done, 0, count);
+    done += count;
+  }
 }

@@ -22,7 +22,7 @@ import { Tensor, type Resident } from "./tensor.ts";
 import type { Threads } from "./threads.ts";
 import { resultOf, type RunValue } from "./run-values.ts";
 import type { Run, StepObserver } from "./watch.ts";
-import { Weights } from "./weights.ts";
+import { preparationFor, Weights } from "./weights.ts";
 
 export interface SessionOptions {
   /** Which code to use; by default the fastest this engine runs. */
@@ -115,11 +115,12 @@ export class Session {
     const { threads: count = 1, workerUrl } = options;
     const started = count > 1 ? await (await import("./threads.ts")).startThreads(program, code, { threads: count, workerUrl, compile: compileCode, instanceOf }) : undefined;
     const threads = started && "instance" in started ? started : undefined;
-    const instance = threads?.instance ?? await instantiate(code);
+    const [instance, preparation] = await Promise.all([threads?.instance ?? instantiate(code), preparationFor(manifest)]);
+    instance.warmUp();
     const heap = new Heap(instance.memory, manifest.memory.fixedEnd);
     const arena = new Arena(manifest.memory, heap, threads);
     const constants = new Constants();
-    const weights = new Weights(manifest, constants, heap);
+    const weights = new Weights(manifest, constants, heap, preparation);
     await weights.fill(stream);
     const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, constants.read(h.data)])));
     const run = await prepareSteps(manifest, { arena, buffers, instance, constants });

@@ -86,7 +86,7 @@ export class Threads {
     this.#ends = ends;
     this.#set(control.threads, count);
     this.#set(control.mayWait, this.#mayWait() ? 1 : 0);
-    this.instance = { memory: instance.memory, segment: (index) => this.#guarded(instance.segment(index)) };
+    this.instance = { ...instance, segment: (index) => this.#guarded(instance.segment(index)) };
   }
 
   /** Gives each thread besides the first so many `bytes` of working memory, or more; called before the first run, and when sizes have changed. */

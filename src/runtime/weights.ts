@@ -26,6 +26,13 @@ interface Part { readonly from: number; to: number; readonly uses: Use[]; at: nu
 /** Bytes between two weights that may be read along with them: they are padding in memory too. */
 const padding = 63;
 
+type Preparation = typeof import("./prepare-weight.ts");
+
+/** What prepares weights, loaded where a program has such. */
+export async function preparationFor({ weights }: Manifest): Promise<Preparation | undefined> {
+  return weights.some((w) => w.pack || w.widen) ? import("./prepare-weight.ts") : undefined;
+}
+
 export class Weights {
   readonly #manifest: Manifest;
   readonly #constants: Constants;
@@ -34,9 +41,10 @@ export class Weights {
   readonly #overridden = new Set<string>();
   /** What waits for scales that lie further on in the section. */
   readonly #later: (() => void)[] = [];
-  #preparation: typeof import("./prepare-weight.ts") | undefined;
+  readonly #preparation: Preparation | undefined;
 
-  constructor(manifest: Manifest, constants: Constants, heap: Heap) {
+  constructor(manifest: Manifest, constants: Constants, heap: Heap, preparation: Preparation | undefined) {
+    this.#preparation = preparation;
     this.#manifest = manifest;
     this.#constants = constants;
     this.#heap = heap;
@@ -44,7 +52,6 @@ export class Weights {
 
   /** Reads the section: fills memory and constants, and overridable initializers with their defaults. */
   async fill(stream: WeightStream): Promise<void> {
-    if (this.#manifest.weights.some((w) => w.pack || w.widen)) this.#preparation = await import("./prepare-weight.ts");
     for (const part of partsOf(this.#uses())) {
       if (part.at !== undefined) { await stream.fill(part.from, this.#memory(part.at, part.to - part.from)); continue; }
       const bytes = await stream.take(part.from, part.to - part.from);
@@ -72,8 +79,10 @@ export class Weights {
     for (const w of this.#manifest.weights) {
       const { source } = w;
       if ("input" in source) continue;
+      const { pack } = w;
       if (w.widen) uses.push({ ...place(source), use: (bytes) => { this.#widened(w, source, bytes); } });
-      else if (w.pack || (isPacked(source.dtype) && !source.fill)) uses.push({ ...place(source), use: (bytes) => { this.#store(w, readData(source, bytes)); } });
+      else if (pack && source.fill) uses.push({ ...place(source), use: (bytes) => { this.#prepare.packFilled(source, bytes, pack, (length) => this.#memory(w.at, length)); } });
+      else if (pack || (isPacked(source.dtype) && !source.fill)) uses.push({ ...place(source), use: (bytes) => { this.#store(w, readData(source, bytes)); } });
       else if (source.fill) uses.push({ ...place(source), use: (bytes) => { repeat(this.#memory(w.at, w.bytes), bytes); } });
       else uses.push({ ...place(source), at: w.at, use: (bytes) => { this.#memory(w.at, bytes.length).set(bytes); } });
     }
@@ -105,7 +114,7 @@ export class Weights {
     this.#memory(w.at, data.byteLength).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   }
 
-  get #prepare(): typeof import("./prepare-weight.ts") { return present(this.#preparation, "what prepares weights"); }
+  get #prepare(): Preparation { return present(this.#preparation, "what prepares weights"); }
 
   #memory(at: number, length: number): Uint8Array {
     const { bytes } = this.#heap;

@@ -13,7 +13,8 @@ import type { Layout } from "../kernel/kernel.ts";
 import { linearAdd, linearAtom, linearConstant, linearScale, nonNegative, nonNegativeIfNotEmpty, type Linear } from "../kernel/linear.ts";
 import type { ExprTable } from "../kernel/share.ts";
 import { block, letLocal, type Stmt } from "../kernel/stmt.ts";
-import { mapExpr, operandsOf, visitStmt } from "../kernel/traverse.ts";
+import { mapExpr, operandsOf } from "../kernel/traverse.ts";
+import { assignedLocals } from "../kernel/unchanging.ts";
 
 type Typed<K extends Expr["kind"]> = Extract<Expr, { kind: K }>;
 
@@ -27,13 +28,6 @@ export interface Addressed {
 export function addressAccesses(body: Stmt, table: ExprTable, layoutOf: (b: Buffer) => Layout): Addressed {
   const rewriter = new AddressRewriter(table, layoutOf, body);
   return { body: rewriter.statement(body), safe: rewriter.safe };
-}
-
-/** Names assigned after their declaration. */
-export function assignedLocals(body: Stmt): Set<string> {
-  const names = new Set<string>();
-  visitStmt(body, (s) => { if (s.kind === "assign" || s.kind === "accumulate") names.add(s.name); });
-  return names;
 }
 
 class AddressRewriter {

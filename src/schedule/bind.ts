@@ -11,6 +11,7 @@ import { linearAdd, linearConstant, type Linear } from "../kernel/linear.ts";
 import type { ExprTable } from "../kernel/share.ts";
 import { block, loop, type Stmt } from "../kernel/stmt.ts";
 import { expressionsOf, mapChildren, operandsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
+import { assignedLocals } from "../kernel/unchanging.ts";
 import {
   branchScope, forget, functionScope, guardScope, homeOf, independent, lookup, loopScope, rootsOf, unite, type Changes, type Dependence, type Memory, type Scope,
 } from "./scope.ts";
@@ -40,11 +41,12 @@ class Binder {
   private readonly changed = new Map<Stmt, Changes>();
   private readonly roots = new Map<string, ReadonlySet<Memory>>();
   private readonly renames = new Map<string, Expr>();
-  private readonly assigned = new Set<string>();
+  private readonly assigned: ReadonlySet<string>;
 
   constructor(body: Stmt, options: BindOptions) {
     this.table = options.table;
     this.options = options;
+    this.assigned = assignedLocals(body);
     const count = (e: Expr): void => { this.uses.set(e, (this.uses.get(e) ?? 0) + 1); };
     const seen = new Set<Expr>();
     visitStmt(body, (s) => {
@@ -52,7 +54,6 @@ class Binder {
         count(root);
         visitExpr(root, (e) => operandsOf(e).forEach(count), seen);
       }
-      if (s.kind === "assign" || s.kind === "accumulate") this.assigned.add(s.name);
     });
     // Twice: a pointer may be assigned from one that is declared before it but assigned later.
     for (let pass = 0; pass < 2; pass++) visitStmt(body, (s) => {

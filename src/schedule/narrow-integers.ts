@@ -12,6 +12,7 @@ import type { Program, Step } from "../kernel/program.ts";
 import { allSteps } from "../kernel/segments.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { bodiesOf, expressionsOf, mapChildren, mapStmtExprs, visitExpr, visitStmt } from "../kernel/traverse.ts";
+import { assignedLocals } from "../kernel/unchanging.ts";
 import { fits32, rangeOf, union, type KnownRanges, type Range } from "./integer-ranges.ts";
 
 /** Narrows kernels of a program; those with a structure stay, since their loops are rebuilt from it. */
@@ -35,8 +36,7 @@ const computesWide = (body: Stmt): boolean => {
 
 /** Ranges of locals that are set once. */
 function localsOf(body: Stmt, buffer: KnownRanges["buffer"]): ReadonlyMap<string, Range | undefined> {
-  const out = new Map<string, Range | undefined>(), changed = new Set<string>();
-  visitStmt(body, (s) => { if (s.kind === "assign" || s.kind === "accumulate") changed.add(s.name); });
+  const out = new Map<string, Range | undefined>(), changed = assignedLocals(body);
   visitStmt(body, (s) => { if (s.kind === "let" && !changed.has(s.name)) out.set(s.name, rangeOf(s.value, { buffer, local: (name) => out.get(name) })); });
   return out;
 }

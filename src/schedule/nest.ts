@@ -7,6 +7,7 @@ import { constant, dimExpr, i32, type Axis, type Buffer, type Expr } from "../ke
 import type { ExprTable } from "../kernel/share.ts";
 import { block, loop, type LoopMode, type Stmt } from "../kernel/stmt.ts";
 import { expressionsOf, mapExpr, mapStmtExprs, visitExpr, visitStmt } from "../kernel/traverse.ts";
+import { assignedLocals } from "../kernel/unchanging.ts";
 
 export type Loop = Extract<Stmt, { kind: "for" }>;
 
@@ -128,10 +129,8 @@ export function perfectNests(s: Stmt, table: ExprTable, aliased: ReadonlySet<Buf
 function sinkDeclarations(s: Stmt, aliased: ReadonlySet<Buffer>): Stmt {
   const all = statementsOf(s), last = all.at(-1), before = all.slice(0, -1);
   if (!last || before.length === 0 || last.kind !== "for" || !isWhole(last) || before.some((b) => b.kind !== "let" || reads(b.value, aliased))) return s;
-  const names = new Set(before.map((b) => (b.kind === "let" ? b.name : "")));
-  let fixed = true;
-  visitStmt(last.body, (x) => { if ((x.kind === "assign" || x.kind === "accumulate") && names.has(x.name)) fixed = false; });
-  return fixed ? { ...last, body: sinkDeclarations(block(...before, last.body), aliased) } : s;
+  const assigned = assignedLocals(last.body);
+  return before.some((b) => b.kind === "let" && assigned.has(b.name)) ? s : { ...last, body: sinkDeclarations(block(...before, last.body), aliased) };
 }
 function reads(e: Expr, buffers: ReadonlySet<Buffer>): boolean {
   let found = false;

@@ -8,6 +8,7 @@ import type { Kernel } from "../kernel/kernel.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { localsOf } from "../kernel/phases.ts";
 import { visitExpr, visitStmt } from "../kernel/traverse.ts";
+import { assignedLocals, unwrittenInputs } from "../kernel/unchanging.ts";
 import { statementsOf, type Loop } from "./nest.ts";
 
 export type Group =
@@ -52,13 +53,12 @@ const lastPlain = (list: readonly Stmt[]): number => list.findLastIndex((s) => !
 /** Declarations that may stand before all groups: constant, and made of sizes, addresses and inputs that nothing writes. */
 class Declarations {
   readonly names = new Set<string>();
-  readonly #assigned = new Set<string>();
+  readonly #assigned: ReadonlySet<string>;
   readonly #fixed: ReadonlySet<Buffer>;
 
   constructor(kernel: Kernel) {
-    const aliased = new Set(kernel.inPlace?.map((pair) => pair.input));
-    this.#fixed = new Set(kernel.inputs.filter((b) => !aliased.has(b)));
-    visitStmt(kernel.body, (s) => { if (s.kind === "assign" || s.kind === "accumulate") this.#assigned.add(s.name); });
+    this.#assigned = assignedLocals(kernel.body);
+    this.#fixed = unwrittenInputs(kernel);
   }
 
   outside(list: readonly Stmt[]): { readonly outside: readonly Stmt[]; readonly inside: readonly Stmt[] } {

@@ -5,7 +5,7 @@
 import { invariant, present } from "../../core/assert.ts";
 import type { SymbolicDim } from "../../core/dim.ts";
 import { dimsOfBody } from "../../kernel/dims.ts";
-import { binary, dimExpr, i32, type Axis, type Buffer, type Expr, type Type } from "../../kernel/expr.ts";
+import { binary, dimExpr, i32, local, type Axis, type Buffer, type Expr, type Type } from "../../kernel/expr.ts";
 import type { Phase } from "../../kernel/kernel.ts";
 import type { Split, Stmt } from "../../kernel/stmt.ts";
 import { FunctionBuilder, type ValueType, type WasmFunction } from "./assembler.ts";
@@ -28,9 +28,12 @@ export function emitPhase(phase: Phase, name: string, set: ReadonlyMap<string, O
   const range = phase.split ? [phase.split.from, phase.split.to] : [];
   const params = [...pointers, ...dims, ...range].map((): ValueType => "i32");
   const f = new FunctionBuilder(name, { params, results: [] }, set);
-  new KernelEmitter(f, name, { pointers, dims, range }).statement(phase.body);
+  new KernelEmitter(f, name, { pointers, dims, range }).statement(phase.split ? unlessEmpty(phase.split, phase.body) : phase.body);
   return { function: f, phase, pointers, dims };
 }
+
+/** An empty range does nothing at all, whatever the addresses and sizes are. */
+const unlessEmpty = ({ from, to }: Split, body: Stmt): Stmt => ({ kind: "if", condition: binary("lt", local(from, i32), local(to, i32)), then: body });
 
 interface PhaseParameters { readonly pointers: readonly Buffer[]; readonly dims: readonly SymbolicDim[]; readonly range: readonly string[] }
 

@@ -1,7 +1,8 @@
 /**
  * A scheduled, legal program and its memory plan as WebAssembly modules. The plain one exports `memory` and, for every
  * segment (kernel/segments.ts), `run_<index>`, which calls the segment's kernels in order with addresses and sizes:
- * constants where the plan fixes them, else read from its table. The one for threads shares its kernels (emit-threads.ts).
+ * constants where the plan fixes them, else read from its table; and `warm_up` (warm-up.ts) where that is worth it. The one
+ * for threads shares its kernels (emit-threads.ts).
  * Phases of kernels that compile to the same code are one function. Same program, same bytes.
  */
 import { sameBytes } from "../../core/tensor.ts";
@@ -20,6 +21,7 @@ import { instructionSet } from "./opcodes.ts";
 import { printModule } from "./print.ts";
 import { relaxationOf } from "./relax.ts";
 import { packParts } from "./splice.ts";
+import { emitWarmUp } from "./warm-up.ts";
 
 export type { EmitOptions } from "./emit-context.ts";
 
@@ -56,8 +58,10 @@ export function emitModule(program: Program, plan: MemoryPlan, options: EmitOpti
   });
   const kernels = shared.functions.map((k) => k.function);
   const memoryPages = Math.max(1, Math.ceil(plan.fixedEnd / pageBytes));
-  const spec: ModuleSpec = { functions: [...kernels, ...runs], memoryPages, exports: runs.map((_, index) => ({ name: `run_${index}`, function: kernels.length + index })) };
-  const bodies = [...shared.functions.map((k) => k.body), ...runs.map(encodeBody)];
+  const warmUp = emitWarmUp(calls.flat(), (index) => shared.functions[index]?.body.bytes.length ?? 1, set);
+  const own = [...runs, ...(warmUp ? [warmUp] : [])];
+  const spec: ModuleSpec = { functions: [...kernels, ...own], memoryPages, exports: own.map((f, index) => ({ name: f.name, function: kernels.length + index })) };
+  const bodies = [...shared.functions.map((k) => k.body), ...own.map(encodeBody)];
   const code = encodeModule(spec, bodies.map((b) => b.bytes));
   return {
     code,

@@ -45,6 +45,8 @@ export interface Instance {
   readonly memory: WebAssembly.Memory;
   /** The exported function of a segment. */
   segment(index: number): () => void;
+  /** Has the engine make better code of what will compute long; changes no memory. */
+  warmUp(): void;
 }
 
 /** Compiles code. */
@@ -61,6 +63,10 @@ export function instanceOf({ exports }: WebAssembly.Instance): Instance {
   if (!(memory instanceof WebAssembly.Memory)) return fail("OF6004", "the artifact is inconsistent: its code exports no memory", { hint: "compile the model again" });
   return {
     memory,
+    warmUp() {
+      const warm = exports["warm_up"];
+      if (typeof warm === "function") warm();
+    },
     segment(index) {
       const run = exports[`run_${index}`];
       if (typeof run !== "function") return fail("OF6004", `the artifact is inconsistent: its code has no segment ${index}`, { hint: "compile the model again" });
