@@ -6,7 +6,7 @@ import { invariant, present } from "../../core/assert.ts";
 import type { SymbolicDim } from "../../core/dim.ts";
 import { dimsOfBody } from "../../kernel/dims.ts";
 import { binary, dimExpr, i32, local, type Axis, type Buffer, type Expr, type Type } from "../../kernel/expr.ts";
-import type { Phase } from "../../kernel/kernel.ts";
+import type { Phase, PhaseSplit } from "../../kernel/kernel.ts";
 import type { Split, Stmt } from "../../kernel/stmt.ts";
 import { FunctionBuilder, type ValueType, type WasmFunction } from "./assembler.ts";
 import { ExprEmitter } from "./emit-expr.ts";
@@ -33,7 +33,7 @@ export function emitPhase(phase: Phase, name: string, set: ReadonlyMap<string, O
 }
 
 /** An empty range does nothing at all, whatever the addresses and sizes are. */
-const unlessEmpty = ({ from, to }: Split, body: Stmt): Stmt => ({ kind: "if", condition: binary("lt", local(from, i32), local(to, i32)), then: body });
+const unlessEmpty = ({ from, to }: PhaseSplit, body: Stmt): Stmt => ({ kind: "if", condition: binary("lt", local(from, i32), local(to, i32)), then: body });
 
 interface PhaseParameters { readonly pointers: readonly Buffer[]; readonly dims: readonly SymbolicDim[]; readonly range: readonly string[] }
 

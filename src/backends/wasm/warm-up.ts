@@ -4,7 +4,7 @@
  * are still read, and the first run finds it there. An empty range computes, reads and writes nothing (emit-kernel.ts).
  */
 import { evaluateDim } from "../../core/dim.ts";
-import type { Split } from "../../kernel/stmt.ts";
+import type { PhaseSplit } from "../../kernel/kernel.ts";
 import { FunctionBuilder } from "./assembler.ts";
 import type { Opcode } from "./opcodes.ts";
 import type { KernelCall } from "./plain-segment.ts";
@@ -55,4 +55,4 @@ function candidates(calls: readonly KernelCall[], bytesOf: (index: number) => nu
 }
 
 /** Sizes that are known only when running count as 16. */
-const piecesOf = ({ outer, inner, grain }: Split): number => [outer, inner].map((d) => evaluateDim(d, () => 16)).reduce((a, b) => a * b, 1) / grain;
+const piecesOf = ({ outer, inner, grain }: PhaseSplit): number => [outer, inner].map((d) => evaluateDim(d, () => 16)).reduce((a, b) => a * b, 1) / grain;
