@@ -94,7 +94,7 @@ function operationCost(e: Expr): number {
       return heavy ? 4 : 1;
     }
     case "unary": return transcendental.has(e.op) ? 12 : e.op === "sqrt" ? 4 : 1;
-    case "cast": case "bitcast": case "select": case "madd": case "splat": case "lanes": case "extract": case "shuffle": case "dot": case "extend": return 1;
+    case "cast": case "bitcast": case "select": case "madd": case "splat": case "lanes": case "extract": case "shuffle": case "swizzle": case "dot": case "extend": return 1;
     case "reduce": return 0;
     default: return assertNever(e);
   }

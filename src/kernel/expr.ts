@@ -76,6 +76,8 @@ export type Expr = { readonly type: Type } & (
   | { readonly kind: "extract"; readonly a: Expr; readonly lane: number }
   /** Bytes picked from the 32 bytes of a then b; 16 indices. */
   | { readonly kind: "shuffle"; readonly a: Expr; readonly b: Expr; readonly bytes: readonly number[] }
+  /** The bytes of a that the lanes of b, an i8x16, name by their number; 0 where that is below 0 or above 15. */
+  | { readonly kind: "swizzle"; readonly a: Expr; readonly b: Expr }
   /** i32x4 of pairwise sums of products of i16x8 lanes (i32x4.dot_i16x8_s). */
   | { readonly kind: "dot"; readonly a: Expr; readonly b: Expr }
   /** The low or high half of a's lanes, each twice as wide: i8→i16, u8→u16 or i16, i16→i32, u16→u32. */

@@ -10,7 +10,7 @@ import { decoderOf, encoderOf } from "../core/float-bits.ts";
 import { wrapInteger } from "../core/tensor.ts";
 import { formatType, i32, type Buffer, type Expr, type Scalar, type Type } from "./expr.ts";
 import type { Kernel } from "./kernel.ts";
-import { packLanes, scalarReader, scalarWriter, unpackLanes } from "./lane-bits.ts";
+import { packLanes, pickBytes, scalarReader, scalarWriter, unpackLanes } from "./lane-bits.ts";
 import {
   castFromWide, castNumber, castToWide, isFloatScalar, isWide, numberBinary, numberUnary, roundNumber, wideBinary, wideCompare, wideUnary, wrapWide,
   type NumberScalar, type WideScalar,
@@ -255,7 +255,7 @@ class Interpreter {
       }
       case "extract": { const a = this.vector(e.a), { lane } = e; return () => a()[lane] ?? NaN; }
       case "reduce": return this.reduction(e, this.number(e.init), this.number(e.body), numberBinary(e.op, numberScalar(e.type)));
-      case "splat": case "lanes": case "shuffle": case "dot": case "extend": return invariant(false, `${this.where}: ${e.kind} gives a vector`) as never;
+      case "splat": case "lanes": case "shuffle": case "swizzle": case "dot": case "extend": return invariant(false, `${this.where}: ${e.kind} gives a vector`) as never;
     }
   }
 
@@ -327,6 +327,7 @@ class Interpreter {
         const pa = packLanes(e.a.type), pb = packLanes(e.b.type), to = unpackLanes(e.type), a = this.vector(e.a), b = this.vector(e.b), { bytes } = e;
         return () => { const x = pa(a()).slice(), y = pb(b()); return to(Uint8Array.from(bytes, (i) => (i < 16 ? x[i] : y[i - 16]) ?? 0)); };
       }
+      case "swizzle": { const from = packLanes(e.a.type), to = unpackLanes(e.type), a = this.vector(e.a), b = this.vector(e.b); return () => to(pickBytes(from(a()).slice(), b())); }
       case "dot": {
         const a = this.vector(e.a), b = this.vector(e.b);
         return () => { const x = a(), y = b(); return iota(4, (i) => (Math.imul(x[2 * i] ?? 0, y[2 * i] ?? 0) + Math.imul(x[2 * i + 1] ?? 0, y[2 * i + 1] ?? 0)) | 0); };

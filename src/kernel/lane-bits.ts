@@ -22,6 +22,9 @@ export function unpackLanes(type: Type): (bytes: Uint8Array) => number[] {
   };
 }
 
+/** The bytes that `numbers` name; 0 where there is none of a number. */
+export const pickBytes = (bytes: Uint8Array, numbers: readonly number[]): Uint8Array => Uint8Array.from(numbers, (i) => bytes[i] ?? 0);
+
 /** A mask's lanes are integers as wide as 128 bits leave them. */
 function laneScalar(type: Type): NumberScalar {
   const { scalar } = type;

@@ -10,7 +10,7 @@ export function operandsOf(e: Expr): readonly Expr[] {
     case "load": case "address": return e.indices;
     case "loadAt": return [e.pointer];
     case "unary": case "cast": case "bitcast": case "splat": case "extract": case "extend": return [e.a];
-    case "binary": case "shuffle": case "dot": return [e.a, e.b];
+    case "binary": case "shuffle": case "swizzle": case "dot": return [e.a, e.b];
     case "select": return [e.condition, e.a, e.b];
     case "madd": return [e.a, e.b, e.c];
     case "lanes": return e.elements;
@@ -39,7 +39,7 @@ export function mapChildren(e: Expr, f: (child: Expr) => Expr): Expr {
       const a = f(e.a);
       return a === e.a ? e : { ...e, a };
     }
-    case "binary": case "shuffle": case "dot": {
+    case "binary": case "shuffle": case "swizzle": case "dot": {
       const a = f(e.a), b = f(e.b);
       return a === e.a && b === e.b ? e : { ...e, a, b };
     }
@@ -87,7 +87,7 @@ function visitOperands(e: Expr, visit: (e: Expr) => void, seen: Set<Expr>): void
     case "load": case "address": for (const i of e.indices) visitExpr(i, visit, seen); return;
     case "loadAt": visitExpr(e.pointer, visit, seen); return;
     case "unary": case "cast": case "bitcast": case "splat": case "extract": case "extend": visitExpr(e.a, visit, seen); return;
-    case "binary": case "shuffle": case "dot":
+    case "binary": case "shuffle": case "swizzle": case "dot":
       visitExpr(e.a, visit, seen);
       visitExpr(e.b, visit, seen);
       return;

@@ -1,14 +1,14 @@
 /**
- * Products with quantised weights: a panel of 8 columns is read 16 bytes at a time. Its 8-bit integers, or 4-bit ones, are
- * moved to the highest bits of 32, so that one conversion gives them, with their sign, as float32 in units of a power of
- * two; less their zero points they are multiplied, and at the end of a block the sums are scaled. For one row this is bound
- * by that arithmetic, which four rows share.
+ * Products with quantised weights: a panel of 8 columns is read 16 bytes at a time. Its 8-bit integers, or 4-bit ones less
+ * their zero points, are moved to the highest of four bytes by one instruction, so that another gives them, with their
+ * sign, as float32 in units of a power of two; less 8-bit zero points they are multiplied, and at the end of a block the
+ * sums are scaled. For one row this is bound by that arithmetic, which four rows share.
  */
 import { present } from "../core/assert.ts";
 import { isSymbolic } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
 import { toNumbers, type Tensor } from "../core/tensor.ts";
-import { add, binary, bitcast, cast, constant, f32x4, i16x8, i32, i32x4, i8x16, madd, mul, shift, sub, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
+import { add, binary, bitcast, cast, constant, f32x4, i16x8, i32, i32x4, i8x16, madd, mul, shift, sub, type Axis, type Buffer, type Expr, type Type } from "../kernel/expr.ts";
 import type { PackSpec, Weight } from "../kernel/program.ts";
 import { assign, type Stmt } from "../kernel/stmt.ts";
 import type { MatMulStructure, QuantizedMatrix } from "../kernel/structure.ts";
@@ -109,8 +109,8 @@ export interface Block {
   steps(into: Stmt[], one: (into: Stmt[], step: Step) => void, after: (into: Stmt[], count: number) => void): void;
 }
 
-/** What the lowest of a weight's bits is worth where it stands: at the top of 32, one lower where a zero point is to be taken off in 16. */
-const unitOf = ({ bits, unsigned }: BlockWeights): number => (bits === 8 ? 2 ** 24 : unsigned ? 2 ** 27 : 2 ** 28);
+/** What the lowest of a weight's bits is worth where it stands: in the highest of four bytes, of 4 signed bits in its upper half. */
+const unitOf = ({ bits, unsigned }: BlockWeights): number => (bits === 8 || unsigned ? 2 ** 24 : 2 ** 28);
 
 /** Loops over the blocks of some panels side by side, whose first column is `column` and whose integers lie from `start` on. */
 export function forBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, panels: number, column: Expr, start: Expr, body: (into: Stmt[], block: Block) => void): void {
@@ -130,20 +130,21 @@ export function forBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, pa
   if (rest > 0) one(into, rest);
 }
 
-/** The zero points of a block's columns: of 4-bit weights where those stand in 16 bits, else as float32 in the block's units. */
-interface Zeros { readonly lanes?: Expr; readonly halves?: readonly Expr[] }
+/** The zero points of a block's columns: of 4-bit weights as bytes, for 16 weights or (`spread`) every other one of 8; else as float32 in the block's units. */
+interface Zeros { readonly bytes?: Expr; readonly spread?: Expr; readonly halves?: readonly Expr[] }
 function zerosOf(b: KernelBuilder, into: Stmt[], kind: BlockWeights, at: Expr | undefined, offset: number): Zeros {
   const { zeros, bits } = kind, unit = unitOf(kind);
   if (typeof zeros === "number") {
     if (zeros === 0) return {};
-    return bits === 4 ? { lanes: constant(zeros << nibbleShift, i16x8) } : { halves: [0, 1].map(() => constant(zeros * unit, f32x4)) };
+    return bits === 4 ? { bytes: constant(zeros, i8x16), spread: constant(zeros, i8x16) } : { halves: [0, 1].map(() => constant(zeros * unit, f32x4)) };
   }
   const points = b.let(into, "zero", loadAt(at ?? addressOf(zeros), offset, "int16", i16x8));
-  if (bits === 4) return { lanes: b.let(into, "zero", shift("shl", points, nibbleShift)) };
+  if (bits === 4) {
+    const spread = bitcast(points, i8x16), twice = Array.from({ length: 16 }, (_, i) => 2 * (i % panelWidth));
+    return { spread, bytes: b.let(into, "zero", { kind: "shuffle", a: spread, b: spread, bytes: twice, type: i8x16 }) };
+  }
   return { halves: (["low", "high"] as const).map((half) => b.let(into, "zero", mul(cast({ kind: "extend", a: points, half, type: i32x4 }, "f32"), constant(unit, f32x4)))) };
 }
-/** Where a 4-bit weight stands in 16 bits when a zero point is to be taken off: the difference has 5 bits. */
-const nibbleShift = 11;
 
 function panelOf(b: KernelBuilder, into: Stmt[], buffer: Buffer, panel: Expr, blocks: number): Expr {
   return b.let(into, "pq", plus(addressOf(buffer), times(panel, blocks * panelWidth * byteSize(buffer.dtype))));
@@ -153,48 +154,42 @@ interface Run { readonly weights: Expr; readonly panelBytes: number; readonly ze
 
 function emitSteps(b: KernelBuilder, into: Stmt[], { bits, unsigned }: BlockWeights, { weights, panelBytes, zeros, steps }: Run, visit: (into: Stmt[], step: Step) => void, after: (into: Stmt[], count: number) => void): void {
   const each = 8 / bits, turn = 2 * each, turns = Math.floor(steps / turn);
-  /** A step's weights, at the top of 16 bits each, of every panel. */
-  const one = (body: Stmt[], tops: readonly Expr[], index: number): void => {
-    const halves = tops.flatMap((top, p) => {
-      const { lanes, halves: points } = zeros[p] ?? {}, q = b.let(body, "q", lanes ? sub(top, lanes) : top);
-      return [0, 8].map((from, half) => {
-        const value = cast(bitcast(aboveZeros(q, from, 2), i32x4), "f32"), zero = points?.[half];
-        return b.let(body, "b", zero ? sub(value, zero) : value);
-      });
-    });
-    visit(body, { index, halves });
-  };
+  /** A step's weights, of every panel: its bytes are `apart` from each other, from byte `from` on. */
+  const one = (body: Stmt[], bytes: readonly Expr[], from: number, apart: number, index: number): void => visit(body, {
+    index, halves: bytes.flatMap((v, p) => [0, 1].map((half) => {
+      const value = cast(onTop(v, from + 4 * half * apart, apart), "f32"), zero = zeros[p]?.halves?.[half];
+      return b.let(body, "b", zero ? sub(value, zero) : value);
+    })),
+  });
+  /** Vectors of bytes for steps of even and odd numbers. */
+  const parts = (body: Stmt[], v: Expr, zero: Expr | undefined): readonly Expr[] =>
+    (bits === 8 ? [v] : nibblesOf(v, unsigned)).map((x) => b.let(body, "v", zero ? sub(x, zero) : x));
   if (turns > 0) b.loop(into, "k", 0, constant(turns, i32), 1, turns, (_, body) => {
-    const parities = zeros.map((_z, p) => {
-      const v = b.let(body, "v", loadAt(weights, p * panelBytes, "int8", i8x16));
-      return bits === 8 ? [v] : nibblesOf(bitcast(v, i16x8), unsigned).map((x) => b.let(body, "v", bitcast(x, i8x16)));
-    });
-    for (const part of [0, 1]) for (let parity = 0; parity < each; parity++) one(body, parities.map((of) => bitcast(aboveZeros(present(of[parity], "parity"), 8 * part, 1), i16x8)), part * each + parity);
+    const parities = zeros.map((z, p) => parts(body, loadAt(weights, p * panelBytes, "int8", i8x16), z.bytes));
+    for (const part of [0, 1]) for (let parity = 0; parity < each; parity++) one(body, parities.map((of) => present(of[parity], "parity")), part * panelWidth, 1, part * each + parity);
     advance(body, weights, constant(2 * panelWidth, i32));
     after(body, turn);
   });
   for (let done = turns * turn; done < steps; done += each) {
-    const parities = zeros.map((_z, p) => {
-      const v = b.let(into, "v", shift("shl", loadAt(weights, p * panelBytes, "int8", i16x8), 8));
-      return bits === 8 ? [v] : nibblesOf(v, unsigned);
-    }), count = Math.min(each, steps - done);
-    for (let parity = 0; parity < count; parity++) one(into, parities.map((of) => present(of[parity], "parity")), parity);
+    const parities = zeros.map((z, p) => parts(into, bitcast(loadAt(weights, p * panelBytes, "int8", i16x8), i8x16), z.spread)), count = Math.min(each, steps - done);
+    for (let parity = 0; parity < count; parity++) one(into, parities.map((of) => present(of[parity], "parity")), 0, 2, parity);
     advance(into, weights, constant(panelWidth, i32));
     after(into, count);
   }
 }
 
-/** The low and the high halves of bytes, each at the top of its byte, or a bit lower; what else is in a byte is 0. */
-function nibblesOf(v: Expr, lower: boolean): readonly [Expr, Expr] {
-  const mask = constant(lower ? 0x7878 : 0xf0f0 - 0x10000, i16x8);
-  return [binary("and", shift("shl", v, lower ? 3 : 4), mask), binary("and", lower ? shift("shr", v, 1) : v, mask)];
+/** The low and the high halves of bytes: signed ones at the top of their byte, others as numbers from 0 to 15. */
+function nibblesOf(v: Expr, isUnsigned: boolean): readonly [Expr, Expr] {
+  const words = bitcast(v, i16x8), masked = (x: Expr, mask: number): Expr => bitcast(binary("and", x, constant(mask, i16x8)), i8x16);
+  return isUnsigned ? [masked(words, 0x0f0f), masked(shift("shr", words, 4), 0x0f0f)] : [masked(shift("shl", words, 4), 0xf0f0 - 0x10000), masked(words, 0xf0f0 - 0x10000)];
 }
 
-/** Lanes of `size` bytes, from byte `from` of a vector on, each above as many bytes of zeros. */
-const aboveZeros = (v: Expr, from: number, size: 1 | 2): Expr => ({
-  kind: "shuffle", a: constant(0, v.type), b: v, type: v.type,
-  bytes: Array.from({ length: 8 / size }, (_, i) => [0, 16].flatMap((of) => Array.from({ length: size }, (__, byte) => of + from + i * size + byte))).flat(),
-});
+/** Four bytes of a vector, `apart` from each other, from number `from` on, each the highest of four whose others are 0. */
+function onTop(v: Expr, from: number, apart: number): Expr {
+  const numbers = Array.from({ length: 16 }, (_, i) => (i % 4 === 3 ? from + (i >> 2) * apart : -128));
+  return { kind: "swizzle", a: v, b: { kind: "lanes", elements: numbers.map((n) => constant(n, i8)), type: i8x16 }, type: i32x4 };
+}
+const i8: Type = { scalar: "i8", lanes: 1 };
 
 /** Adds the whole contracted axis to the accumulators of a panel, or of several: totals += scale · Σ a · (q − zero), block by block. */
 export function accumulateBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, totals: Accumulators, a: ARows, column: Expr, start: Expr): void {

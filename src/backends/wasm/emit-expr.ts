@@ -55,6 +55,7 @@ export class ExprEmitter {
       case "lanes": this.lanes(e); return;
       case "extract": this.extract(e); return;
       case "shuffle": this.emit(e.a); this.emit(e.b); f.shuffle(e.bytes); return;
+      case "swizzle": this.emit(e.a); this.emit(e.b); f.op("i8x16.swizzle"); return;
       case "dot": this.emit(e.a); this.emit(e.b); f.op("i32x4.dot_i16x8_s"); return;
       case "extend": this.emit(e.a); f.op(`${laneShape(e.type)}.extend_${e.half}_${laneShape(e.a.type)}_${isUnsigned(e.a.type.scalar) ? "u" : "s"}`); return;
       case "load": case "reduce": invariant(false, `${e.kind} in a legal kernel`); return;
@@ -68,8 +69,11 @@ export class ExprEmitter {
       if (t !== "v128") this.f.constant(t, t === "i64" ? BigInt(value) : value);
       return;
     }
+    this.vector(type, new Array<number | bigint>(type.lanes).fill(value));
+  }
+  private vector(type: Type, values: readonly (number | bigint)[]): void {
     const view = new DataView(new ArrayBuffer(16)), width = 16 / type.lanes;
-    for (let lane = 0; lane < type.lanes; lane++) putLane(view, lane * width, laneShape(type), type.scalar === "bool" ? -Number(value) : value);
+    values.forEach((value, lane) => putLane(view, lane * width, laneShape(type), type.scalar === "bool" ? -Number(value) : value));
     this.f.vector([...new Uint8Array(view.buffer)]);
   }
 
@@ -354,6 +358,7 @@ export class ExprEmitter {
   private lanes(e: Typed<"lanes">): void {
     const { f } = this;
     const shape = laneShape(e.type);
+    if (e.elements.every((x) => x.kind === "const")) { this.vector(e.type, e.elements.map((x) => x.value)); return; }
     const [first, ...rest] = e.elements;
     const element = (x: Expr): void => { this.emit(x); if (e.type.scalar === "bool") this.mask(e.type); };
     if (first?.kind === "loadAt" && e.type.scalar !== "bool") this.load({ ...first, splat: true, type: e.type });
