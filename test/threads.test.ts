@@ -63,6 +63,18 @@ describe("every loop split, however small", () => {
       await expectSame(finelySplit(modelBytes(spec)), feeds, 10, `seed ${seed}`);
     }
   });
+  test.each(["LSTM", "GRU", "RNN"])("%s in both directions", async (type) => {
+    const gates = { LSTM: 4, GRU: 3, RNN: 1 }[type] ?? 1, hidden = 12, random = (dims: readonly number[]): CoreTensor => ({ dtype: "float32", dims, data: Float32Array.from({ length: dims.reduce((n, d) => n * d, 1) }, (_, i) => Math.sin(i * 1.7) / 3) });
+    const recurrent: ModelSpec = {
+      opset: 14, inputs: { x: { dtype: "float32", dims: ["T", 2, 8] } }, outputs: { y: { dtype: "float32", dims: ["T", 2, 2, hidden] }, h: undefined },
+      initializers: { w: random([2, gates * hidden, 8]), r: random([2, gates * hidden, hidden]), b: random([2, 2 * gates * hidden]) },
+      nodes: [{ type, inputs: ["x", "w", "r", "b"], outputs: ["y", "h"], attributes: { hidden_size: hidden, direction: "bidirectional" } }],
+    };
+    const artifact = finelySplit(modelBytes(recurrent)), session = await load(artifact, { threads: 2 });
+    expect(session.threads).toBe(2);
+    session.dispose();
+    await expectSame(artifact, { x: random([9, 2, 8]) }, 20, type);
+  });
   test.skipIf(caseIds().length === 0).each(["bert-toy", "blazeface-front", "micro-kws-qdq", "silero-vad-v5"])("%s, a hundred runs", { timeout: 300_000 }, async (id) => {
     const { bytes, feeds } = loadCase(id);
     await expectSame(finelySplit(bytes), feeds, 100, id);

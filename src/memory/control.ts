@@ -20,7 +20,7 @@ export const control = {
   waiting: 32,
   /** Not 0 when a thread has failed: 1 and the length of its message. */
   failed: 36,
-  /** Number of threads. */
+  /** Number of threads; 1 while the first one is to run alone. */
   threads: 40,
   /** 1 where the first thread may sleep. */
   mayWait: 44,

@@ -51,6 +51,7 @@ export class Arena {
   /** Starts a run with these sizes. */
   begin(symbols: Map<string, number>): void {
     this.#symbols = symbols;
+    this.#threads?.meet(symbols.values());
     if (!this.#dynamic) return;
     const key = [...symbols.values()].join();
     if (key === this.#key) return;
@@ -69,6 +70,7 @@ export class Arena {
     if (found.size === 0) return;
     for (const [name, value] of found) this.#symbols.set(name, value);
     this.#key = undefined;
+    this.#threads?.meet(undefined);
     this.#use(this.#place(this.#placement));
   }
 

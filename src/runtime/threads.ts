@@ -8,6 +8,7 @@ import { splice } from "../backends/wasm/splice.ts";
 import { fail, type Diagnostic } from "../core/diagnostic.ts";
 import { control, messageBytes } from "../memory/control.ts";
 import type { Heap } from "./heap.ts";
+import { Pace } from "./pace.ts";
 import { browserThread, nodeThread } from "./thread-source.ts";
 
 export interface ThreadOptions {
@@ -22,6 +23,8 @@ export interface ThreadOptions {
 const alone = (reason: string, hint: string): Diagnostic => ({ code: "OF7040", message: `the session runs on one thread: ${reason}`, hint });
 
 const pageBytes = 65536;
+/** Paces kept at a time. */
+const remembered = 256;
 /** Largest sizes of a shared memory to ask for, in pages: engines reserve the whole of it. */
 const mostPages = [65536, 32768, 16384, 8192];
 
@@ -79,6 +82,9 @@ export class Threads {
   readonly #memory: WebAssembly.Memory;
   readonly #ends: readonly End[];
   #scratch: { readonly at: number; readonly bytes: number } | undefined;
+  /** By segment, and by sizes of about the same. */
+  readonly #paces = new Map<string, Pace>();
+  #sizes: string | undefined = "";
 
   constructor(instance: Instance, count: number, ends: readonly End[]) {
     this.count = count;
@@ -86,7 +92,7 @@ export class Threads {
     this.#ends = ends;
     this.#set(control.threads, count);
     this.#set(control.mayWait, this.#mayWait() ? 1 : 0);
-    this.instance = { ...instance, segment: (index) => this.#guarded(instance.segment(index)) };
+    this.instance = { ...instance, segment: (index) => this.#paced(index, this.#guarded(instance.segment(index))) };
   }
 
   /** Gives each thread besides the first so many `bytes` of working memory, or more; called before the first run, and when sizes have changed. */
@@ -98,6 +104,11 @@ export class Threads {
     this.#scratch = { at: heap.allocate(bytes * (this.count - 1)), bytes };
     this.#set(control.scratch, this.#scratch.at);
     this.#set(control.scratchBytes, bytes);
+  }
+
+  /** Sizes of the run to come, or of the rest of it; undefined where steps in it tell them. */
+  meet(sizes: Iterable<number> | undefined): void {
+    this.#sizes = sizes && [...sizes].map((n) => Math.clz32(n)).join();
   }
 
   /** Ends all threads. */
@@ -120,6 +131,25 @@ export class Threads {
     } catch {
       return false;
     }
+  }
+
+  /** Runs a segment on all threads, or on the first alone where that has been found to be quicker. */
+  #paced(index: number, run: () => void): () => void {
+    return () => {
+      const pace = this.#sizes === undefined ? undefined : this.#paceOf(`${index}:${this.#sizes}`);
+      this.#set(control.threads, pace?.alone() ? 1 : this.count);
+      const start = performance.now();
+      run();
+      pace?.note(performance.now() - start);
+    };
+  }
+  #paceOf(key: string): Pace {
+    let pace = this.#paces.get(key);
+    if (!pace) {
+      if (this.#paces.size >= remembered) this.#paces.clear();
+      this.#paces.set(key, (pace = new Pace()));
+    }
+    return pace;
   }
 
   #guarded(run: () => void): () => void {

@@ -1,10 +1,11 @@
 /**
  * LSTM, GRU and RNN: the inputs of all steps are one matrix product; each step then multiplies the state by packed
  * recurrent weights and updates the cell in vectors. Rows of a batch go together unless they have lengths of their own.
+ * Threads share the products of the inputs, and then the directions: a step needs all of the one before.
  */
 import { activationOf } from "../kernel/activation.ts";
-import { isSymbolic, type Dim } from "../core/dim.ts";
-import { add, axisOf, cast, constant, f32, f32x4, i32, load, local, max, min, mul, sub, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
+import { dimProduct, isSymbolic, type Dim } from "../core/dim.ts";
+import { add, axisOf, cast, constant, eq, f32, f32x4, i32, load, local, max, min, mul, sub, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import { block, type Stmt } from "../kernel/stmt.ts";
 import type { Activation, EpilogueStore, MatMulStructure, RecurrenceStructure } from "../kernel/structure.ts";
 import { affineAccess, bytesAlong, foldIndex, plus, times, toIndex } from "./affine.ts";
@@ -16,21 +17,35 @@ import { laneOf } from "./tile.ts";
 
 const gateCount = { lstm: 4, gru: 3, rnn: 1 } as const;
 
-/** Loops for a float32 recurrence of any batch and length; undefined for other types. One thread runs them: a step needs all of the one before. */
-export const scheduleRecurrence = (b: KernelBuilder, s: RecurrenceStructure): Stmt | undefined => b.serially(() => recurrenceLoops(b, s));
-
-function recurrenceLoops(b: KernelBuilder, s: RecurrenceStructure): Stmt | undefined {
+/** Loops for a float32 recurrence of any batch and length; undefined for other types. */
+export function scheduleRecurrence(b: KernelBuilder, s: RecurrenceStructure): Stmt | undefined {
   if (s.x.dtype !== "float32" || isSymbolic(s.inputSize)) return undefined;
-  const into: Stmt[] = [];
-  const work = new Workspace(b, s);
-  for (const d of s.directions.keys()) if (!new Direction(b, s, work, d).emit(into)) return undefined;
-  return block(...into);
+  const into: Stmt[] = [], work = new Workspace(b, s), directions = s.directions.map((_, d) => new Direction(b, s, work, d));
+  for (const d of directions) {
+    const product = d.inputProduct();
+    if (!product) return undefined;
+    into.push(product);
+  }
+  let fits = true;
+  b.parallel(into, "direction", directions.length, 1, stepsWork(s), (at, inner) => {
+    const bodies = directions.map((d) => {
+      const body: Stmt[] = [];
+      fits = b.serially(() => d.steps(body)) && fits;
+      return block(...body);
+    });
+    inner.push(bodies.reduceRight((rest, body, d): Stmt => ({ kind: "if", condition: eq(at, d), then: body, else: rest })));
+  });
+  return fits ? block(...into) : undefined;
 }
 
-/** Scratch that all directions share. */
+/** Instructions of a direction's steps: products of vectors of 4, and some dozens for a vector of gates. */
+function stepsWork({ cell, sequence, batch, hidden }: RecurrenceStructure): Dim {
+  const gates = gateCount[cell];
+  return dimProduct([sequence, batch, Math.ceil((gates * hidden * hidden) / 3 + gates * hidden * 8)]);
+}
+
+/** Scratch that the directions of a thread share. */
 class Workspace {
-  /** Σ x·W, [sequence, batch, gates·hidden]. */
-  readonly inputs: Buffer;
   /** Σ state·R, [batch, gates·hidden]. */
   readonly sums: Buffer;
   readonly state: Buffer;
@@ -41,7 +56,6 @@ class Workspace {
   constructor(b: KernelBuilder, s: RecurrenceStructure) {
     const width = gateCount[s.cell] * s.hidden;
     const rows: Dim = s.sequenceLengths ? 1 : s.batch;
-    this.inputs = b.temporary("inputs", "float32", [s.sequence, s.batch, width]);
     this.sums = b.temporary("sums", "float32", [rows, width]);
     this.state = b.temporary("state", "float32", [rows, s.hidden]);
     this.cell = s.cell === "lstm" ? b.temporary("cell", "float32", [rows, s.hidden]) : undefined;
@@ -58,6 +72,8 @@ class Direction {
   private readonly work: Workspace;
   private readonly d: number;
   private readonly width: number;
+  /** Σ x·W, [sequence, batch, gates·hidden]. */
+  private readonly inputs: Buffer;
 
   constructor(b: KernelBuilder, s: RecurrenceStructure, work: Workspace, d: number) {
     this.b = b;
@@ -65,14 +81,12 @@ class Direction {
     this.work = work;
     this.d = d;
     this.width = gateCount[s.cell] * s.hidden;
+    this.inputs = b.shared("inputs", "float32", [s.sequence, s.batch, this.width]);
   }
 
-  /** False when a product has no schedule. */
-  emit(into: Stmt[]): boolean {
+  /** All steps; false when a product has no schedule. */
+  steps(into: Stmt[]): boolean {
     const { b, s } = this;
-    const inputs = this.inputProduct();
-    if (!inputs) return false;
-    into.push(inputs);
     let fits = true;
     if (s.sequenceLengths) {
       const lengths = s.sequenceLengths;
@@ -117,11 +131,11 @@ class Direction {
   }
 
   /** inputs[t, b, n] = Σ x·W. */
-  private inputProduct(): Stmt | undefined {
+  inputProduct(): Stmt | undefined {
     const { s, d, width } = this;
     const t: Axis = { name: "t", extent: s.sequence }, row: Axis = { name: "b", extent: s.batch }, n: Axis = { name: "n", extent: width }, k: Axis = { name: "k", extent: s.inputSize };
     const direction = constant(d, i32);
-    const out: EpilogueStore = { buffer: this.work.inputs, indices: [axisOf(t), axisOf(row), axisOf(n)], value: local("acc", f32) };
+    const out: EpilogueStore = { buffer: this.inputs, indices: [axisOf(t), axisOf(row), axisOf(n)], value: local("acc", f32) };
     return scheduleMatMul(this.b, {
       kind: "matmul", batch: [t], m: row, n, k, a: load(s.x, [axisOf(t), axisOf(row), axisOf(k)]), b: load(s.w, [direction, axisOf(n), axisOf(k)]),
       accumulator: { name: "acc", type: f32 }, stores: [out],
@@ -240,7 +254,7 @@ class Direction {
     const { hidden } = s, half = gateCount[s.cell];
     const pointer = (hint: string, buffer: Buffer, index: Expr, bytes: number): Expr => b.let(into, hint, plus(addressOf(buffer), times(index, bytes)));
     const sums = pointer("sums", work.sums, row.slot, width * 4), state = pointer("state", work.state, row.slot, hidden * 4);
-    const inputs = pointer("inputs", work.inputs, plus(times(row.time, toIndex(s.batch)), row.batch), width * 4);
+    const inputs = pointer("inputs", this.inputs, plus(times(row.time, toIndex(s.batch)), row.batch), width * 4);
     const cell = work.cell ? pointer("cell", work.cell, row.slot, hidden * 4) : state;
     const biases = s.b && this.vectorAt(into, s.b, [constant(d, i32)]), peepholes = s.peepholes && this.vectorAt(into, s.peepholes, [constant(d, i32)]);
     const type = (lanes: 1 | 4) => (lanes === 4 ? f32x4 : f32);

@@ -1,7 +1,8 @@
 /**
  * The module for threads: the kernels of the plain module, and around them the segments as all threads run them (see
  * thread-protocol.ts). It imports the memory that threads share. `run_<index>` runs a segment as the first thread,
- * `work(thread)` takes part as another one. A segment that has no work for two is run by the first thread alone.
+ * `work(thread)` takes part as another one. A segment that has no work for two is run by the first thread alone, and so is
+ * every one while the number of threads in memory is 1.
  */
 import { isSymbolic } from "../../core/dim.ts";
 import type { Buffer } from "../../kernel/expr.ts";
@@ -68,10 +69,18 @@ export function mayBeWorthSharing(calls: readonly KernelCall[]): boolean {
   return splits.length > 0 && splits.reduce((n, s) => n + piecesOf(Number(s.outer) * Number(s.inner), s.grain), 0) >= phasesOf(calls) / phasesForPiece;
 }
 
-/** What the first thread does: it shares the segment where the sizes of this run make that worthwhile. */
+/** What the first thread does: it shares the segment where there are others and the sizes of this run make that worthwhile. */
 function firstThread(w: Writer, job: number, segment: number, calls: readonly KernelCall[], args: CallArguments): void {
   const { f } = w, open = splitsOf(calls).filter((s) => isSymbolic(s.outer) || isSymbolic(s.inner));
-  if (open.length === 0) return openSegment(w, job, segment);
+  const others = (): void => { w.load(control.threads); f.constant("i32", 1); f.op("i32.gt_s"); };
+  const either = (): void => {
+    f.begin("if");
+    openSegment(w, job, segment);
+    f.else();
+    plainSegment(f, calls, args);
+    f.end();
+  };
+  if (open.length === 0) { others(); return either(); }
   const pieces = f.local("i32"), total = f.local("i32");
   f.constant("i32", splitsOf(calls).reduce((n, s) => (open.includes(s) ? n : n + piecesOf(Number(s.outer) * Number(s.inner), s.grain)), 0));
   f.setLocal(pieces);
@@ -81,11 +90,9 @@ function firstThread(w: Writer, job: number, segment: number, calls: readonly Ke
     w.when(() => { f.get(pieces); f.get(total); f.constant("i32", grain); f.op("i32.div_u"); f.op("i32.add"); f.setLocal(pieces); });
   }
   f.get(pieces); f.constant("i32", Math.ceil(phasesOf(calls) / phasesForPiece)); f.op("i32.ge_s");
-  f.begin("if");
-  openSegment(w, job, segment);
-  f.else();
-  plainSegment(f, calls, args);
-  f.end();
+  others();
+  f.op("i32.and");
+  either();
 }
 
 /** What the first thread does around a segment that all run. */
