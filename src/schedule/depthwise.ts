@@ -4,8 +4,8 @@
  * are unrolled over several positions, so that every input vector is loaded once for all taps that read it.
  */
 import { present } from "../core/assert.ts";
-import { dimAdd, dimCeilDiv, dimEqual, dimFloorDiv, dimMax, dimMin, dimMul, dimProduct, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
-import { add, axisOf, constant, div, f32, f32x4, i32, madd, max, min, mul, sub, type Axis, type Expr } from "../kernel/expr.ts";
+import { dimAdd, dimCeilDiv, dimEqual, dimFloorDiv, dimMax, dimMin, dimMul, dimProduct, dimRange, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
+import { add, axisOf, constant, div, f32, f32x4, gt, i32, madd, max, min, mul, sub, type Axis, type Expr } from "../kernel/expr.ts";
 import { assign, type Stmt } from "../kernel/stmt.ts";
 import type { ConvStructure } from "../kernel/structure.ts";
 import { affineAccess, bytesAlong, plus, times, toIndex } from "./affine.ts";
@@ -35,8 +35,8 @@ interface Plane {
   readonly strip: Strip | undefined;
   /** Address of input position −pad of the row that kernel row 0 reads. */
   readonly row: Expr;
-  /** Kernel rows inside the input. */
-  readonly firstRow: Expr; readonly endRow: Expr;
+  /** Kernel rows inside the input, and their number. */
+  readonly firstRow: Expr; readonly endRow: Expr; readonly rows: Expr;
 }
 
 function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem): boolean {
@@ -64,7 +64,7 @@ function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
       const top = b.let(body, "top", plus(times(y, p.outer.stride), times(toIndex(p.outer.pad), -1)));
       const row = b.let(body, "row", plus(plus(image, mul(top, toIndex(rowBytes))), times(times(toIndex(p.inner.pad), -1), positionBytes)));
       const [firstRow, endRow] = insideTaps(b, body, p.outer, top);
-      emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, strip: stripFor(b, body, epilogue, "float32", channels, 4), row, firstRow, endRow });
+      emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, strip: stripFor(b, body, epilogue, "float32", channels, 4), row, firstRow, endRow, rows: b.let(body, "rows", sub(endRow, firstRow)) });
     });
   });
   return true;
@@ -90,7 +90,7 @@ function copied(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem
       b.loop(body, "y", 0, count, 1, p.outer.count, (y, perRow) => {
         const epilogue = rowEpilogue(b, perRow, s, p, positions, plus(first, y));
         const row = b.let(perRow, "row", plus(source.pointer, times(times(y, p.outer.stride), toIndex(source.rowBytes))));
-        emitRow(b, perRow, { s, p: inside, channels, positionBytes: source.positionBytes, rowBytes: source.rowBytes, weights, epilogue, strip: stripFor(b, perRow, epilogue, "float32", channels, 4), row, firstRow: constant(0, i32), endRow: constant(p.outer.taps, i32) });
+        emitRow(b, perRow, { s, p: inside, channels, positionBytes: source.positionBytes, rowBytes: source.rowBytes, weights, epilogue, strip: stripFor(b, perRow, epilogue, "float32", channels, 4), row, firstRow: constant(0, i32), endRow: constant(p.outer.taps, i32), rows: constant(p.outer.taps, i32) });
       });
     });
   });
@@ -196,20 +196,64 @@ function emitTile(b: KernelBuilder, into: Stmt[], plane: Plane, x: Expr, width: 
     const type = lanes === 4 ? f32x4 : f32;
     const sums = Array.from({ length: width }, () => b.let(body, "acc", constant(0, type)));
     const pointer = b.let(body, "p", plus(at, times(c, 4))), weights = b.let(body, "q", plus(w, times(c, 4)));
-    b.loop(body, "tap", plane.firstRow, plane.endRow, 1, outer.taps, (_tap, row) => {
-      const taps = Array.from({ length: inner.taps }, (_t, t) => b.let(row, "w", loadAt(weights, t * channels * 4, "float32", type)));
+    tapRows(b, body, plane, pointer, weights, (row, source, offset, kernel, kernelOffset, first) => {
+      const taps = Array.from({ length: inner.taps }, (_t, t) => b.let(row, "w", loadAt(kernel, kernelOffset + t * channels * 4, "float32", type)));
       const inputs = new Map<number, Expr>();
-      sums.forEach((acc, i) => taps.forEach((weight, t) => {
-        const position = i * inner.stride + t * inner.dilation;
-        const value = inputs.get(position) ?? b.let(row, "v", loadAt(pointer, position * positionBytes, "float32", type));
+      const input = (position: number): Expr => {
+        const value = inputs.get(position) ?? b.let(row, "v", loadAt(source, offset + position * positionBytes, "float32", type));
         inputs.set(position, value);
-        if (acc.kind === "local") row.push(assign(acc.name, madd(value, weight, acc, b.relaxed)));
-      }));
-      advance(row, pointer, dimMul(plane.rowBytes, outer.dilation));
-      advance(row, weights, inner.taps * channels * 4);
+        return value;
+      };
+      sums.forEach((acc, i) => {
+        const products = taps.reduce<Expr | undefined>((sum, weight, t) => {
+          const value = input(i * inner.stride + t * inner.dilation);
+          return sum ? madd(value, weight, sum, b.relaxed) : mul(value, weight);
+        }, undefined);
+        if (acc.kind === "local" && products) row.push(assign(acc.name, first ? products : add(acc, products)));
+      });
     });
     keep(body, plane, x, kept, c, lanes, sums.map((acc) => [acc]));
   });
+}
+
+/** Kernels of so many rows are written out. */
+const unrolledRows = 5;
+/** A kernel row's part of the sums, read from `source` and `weights`; `first`: nothing has been summed before. */
+type TapRow = (into: Stmt[], source: Expr, sourceOffset: number, weights: Expr, weightsOffset: number, first: boolean) => void;
+
+/**
+ * The kernel rows inside the input, the first at `source` and `weights`. A row's products are summed apart from the sums:
+ * one chain of additions over all taps would take longer than what an engine's machine looks ahead.
+ */
+function tapRows(b: KernelBuilder, into: Stmt[], plane: Plane, source: Expr, weights: Expr, row: TapRow): void {
+  const { p: { inner, outer }, channels } = plane;
+  const sourceStep = dimMul(plane.rowBytes, outer.dilation), weightsStep = inner.taps * channels * 4;
+  if (outer.taps > unrolledRows || isSymbolic(sourceStep) || plane.rows.kind === "const") {
+    b.loop(into, "tap", plane.firstRow, plane.endRow, 1, outer.taps, (_tap, body) => {
+      row(body, source, 0, weights, 0, false);
+      advance(body, source, sourceStep);
+      advance(body, weights, weightsStep);
+    });
+    return;
+  }
+  // Branches keep engines from moving the multiplications of one row behind the loads of the next.
+  const from = (body: Stmt[], r: number, first: boolean): void => {
+    row(body, source, r * sourceStep, weights, r * weightsStep, first);
+    if (r + 1 === outer.taps) return;
+    const then: Stmt[] = [];
+    from(then, r + 1, false);
+    body.push({ kind: "if", condition: gt(plane.rows, r + 1), then: { kind: "block", body: then } });
+  };
+  if (someInside(outer)) { from(into, 0, true); return; }
+  const then: Stmt[] = [];
+  from(then, 0, true);
+  into.push({ kind: "if", condition: gt(plane.rows, 0), then: { kind: "block", body: then } });
+}
+
+/** Every output reads at least one position of the input. */
+function someInside(d: SpatialDim): boolean {
+  const atLeast = (a: Dim, b: Dim): boolean => dimRange(dimSub(a, b)).lower >= 0;
+  return atLeast((d.taps - 1) * d.dilation, d.pad) && atLeast(dimAdd(d.input, dimSub(d.pad, 1)), dimMul(dimSub(d.count, 1), d.stride));
 }
 
 /** Finished sums of the positions from `x` on, the strip's from `kept` on, and the channels from `c` on. */

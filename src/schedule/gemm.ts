@@ -38,7 +38,7 @@ export interface GatheredRows {
 export interface PanelColumns {
   readonly kind: "panels";
   readonly pointer: Expr;
-  readonly width: 4 | 8;
+  readonly width: 4 | 8 | 16;
   readonly panelBytes: Dim;
   /** Bytes of one step of a panel. */
   readonly stepBytes: number;
@@ -203,7 +203,7 @@ type ColumnBody = (into: Stmt[], column: Expr, width: number, lanes: 1 | 4, vali
  * where `work`, the instructions of one of them, is given.
  */
 export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns | RowColumns, columns: Dim, widths: readonly number[], body: ColumnBody, work?: Dim): void {
-  const usable = operand.kind === "panels" ? (operand.width === 4 ? [4] : isSymbolic(operand.panelBytes) ? [8] : widths) : widths;
+  const usable = operand.kind === "panels" && (operand.width !== 8 || isSymbolic(operand.panelBytes)) ? [operand.width] : widths;
   let begin: Expr = constant(0, i32), share = work;
   const cover = (width: number, lanes: 1 | 4): void => {
     const total = begin.kind === "const" && Number(begin.value) === 0 ? dimMul(dimFloorDiv(columns, width), width) : 0;
@@ -286,7 +286,7 @@ function emitDots(b: KernelBuilder, into: Stmt[], gemm: Gemm, a: DirectRows, ope
 export function columnsAt(operand: PanelColumns | RowColumns, column: Expr, width: number, lanes: 1 | 4): BColumns {
   if (operand.kind === "rows") return { pointer: plus(operand.pointer, times(column, 4)), offsets: Array.from({ length: width / lanes }, (_, v) => v * lanes * 4), stepBytes: operand.stepBytes };
   const perPanel = operand.width / 4, vectorBytes = operand.stepBytes / perPanel;
-  const panel = operand.width === 8 ? binary("shr", column, constant(3, i32)) : binary("shr", column, constant(2, i32));
+  const panel = binary("shr", column, constant(Math.log2(operand.width), i32));
   const index = column.kind === "const" ? constant(Math.floor(Number(column.value) / operand.width), i32) : panel;
   const bytes = isSymbolic(operand.panelBytes) ? 0 : operand.panelBytes;
   return {

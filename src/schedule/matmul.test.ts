@@ -94,6 +94,15 @@ describe("matrix products", () => {
       for (const weight of [true, false]) for (const symbolic of [[], ["m"]] as const) check({ m, n, k, weight, symbolic });
     });
   }
+  it("a single row reads wider panels", () => {
+    for (const n of [8, 9, 15, 16, 17, 31, 40]) for (const batch of [[], [3]]) check({ m: 1, n, k: 5, weight: true, batch, epilogue: "bias-relu-residual" });
+    check({ m: 1, n: 23, k: 3, weight: true, batch: [2], batchedB: true });
+    check({ m: 1, n: 37, k: 4, weight: true, bStrides: "transposed" });
+  });
+  it("depths where two steps share a loop, even and odd", () => {
+    for (const k of [47, 48, 49, 51]) for (const m of [1, 6]) for (const symbolic of [[], ["m"], ["m", "k"]] as const) check({ m, n: 9, k, symbolic, weight: !(symbolic as readonly string[]).includes("k") });
+    for (const m of [1, 6]) for (const k of [48, 49]) check({ m, n: 9, k, aStrides: "transposed", weight: true });
+  });
   it("all sizes symbolic", () => {
     for (const [m, n, k] of shapes) {
       check({ m, n, k, symbolic: ["m", "n", "k"] });

@@ -1,11 +1,12 @@
 /**
  * The register tile every contraction is made of: `rows` × `columns` accumulators, and an inner loop that adds one
- * (float) or two (int16 pairs) steps of the contracted axis at a time. No unrolling over that axis: engines sink
- * vector operations below all loads of a block, so unrolled tiles spill (4x8 and 2x16 fit in 16 registers).
+ * (float) or two (int16 pairs) steps of the contracted axis at a time. Engines sink vector operations below all loads of a
+ * block, so a tile that is unrolled over that axis spills (4x8 and 2x16 fit in 16 registers) unless a branch keeps its
+ * steps apart: with one between them two steps share a loop's tests, which is worth 5 %; three and more are slower.
  */
-import { isSymbolic, type Dim } from "../core/dim.ts";
+import { dimMul, isSymbolic, type Dim } from "../core/dim.ts";
 import { invariant, present } from "../core/assert.ts";
-import { add, constant, f32, f32x4, i16x8, i32, i32x4, madd, type Expr, type Type } from "../kernel/expr.ts";
+import { add, constant, f32, f32x4, i16x8, i32, i32x4, lt, madd, type Expr, type Type } from "../kernel/expr.ts";
 import { assign, loop, type Stmt } from "../kernel/stmt.ts";
 import type { DType } from "../core/dtype.ts";
 import { loadAt, splatAt, type KernelBuilder } from "./builder.ts";
@@ -31,6 +32,9 @@ export interface TileShape {
 export type Accumulators = readonly (readonly Expr[])[];
 
 const accumulatorType = (kind: TileKind, lanes: 1 | 4): Type => (kind.kind === "pairs" ? (lanes === 4 ? i32x4 : i32) : (lanes === 4 ? f32x4 : f32));
+
+/** Loops of fewer steps than this are not worth a second step in their body. */
+const pairedSteps = 48;
 
 /** Pointer loops count addresses: nothing tighter is known of them. */
 const anyAddress = 2 ** 31 - 1;
@@ -63,26 +67,36 @@ export interface BColumns {
 export function accumulate(b: KernelBuilder, into: Stmt[], kind: TileKind, accumulators: Accumulators, lanes: 1 | 4, a: ARows, columns: BColumns, steps: Expr): void {
   invariant(a.pointers.length === accumulators.length || a.rowBytes !== undefined, "a tile needs a pointer for every row, or their distance");
   const moving = a.pointers.map((p) => b.let(into, "pa", p));
-  const body: Stmt[] = [];
-  const step = (pb: Expr): void => {
-    const vectors = columns.offsets.map((offset) => b.let(body, "b", loadB(kind, lanes, pb, offset)));
+  const step = (body: Stmt[], pb: Expr, offsetA: number, offsetB: number): void => {
+    const vectors = columns.offsets.map((offset) => b.let(body, "b", loadB(kind, lanes, pb, offset + offsetB)));
     accumulators.forEach((row, i) => {
       const [pointer, offset] = a.rowBytes === undefined ? [present(moving[i], "row pointer"), 0] : [present(moving[0], "row pointer"), i * a.rowBytes];
-      const x = b.let(body, "a", loadA(kind, lanes, pointer, offset));
+      const x = b.let(body, "a", loadA(kind, lanes, pointer, offset + offsetA));
       row.forEach((acc, j) => body.push(multiplyAdd(b, kind, acc, x, present(vectors[j], "column vector"))));
     });
-    const advance = toIndex(a.stepBytes);
-    for (const p of moving) if (p.kind === "local") body.push(assign(p.name, add(p, advance)));
+  };
+  const advance = (body: Stmt[], steps: number): void => {
+    for (const p of moving) if (p.kind === "local") body.push(assign(p.name, add(p, toIndex(dimMul(a.stepBytes, steps)))));
   };
   if (!isSymbolic(columns.stepBytes) && columns.stepBytes > 0) {
-    const begin = b.letIndex(into, "pb", columns.pointer);
-    const axis = { name: b.name("pb"), extent: anyAddress };
-    step({ kind: "axis", axis, type: i32 });
-    into.push(loop(axis, begin, plus(begin, times(steps, columns.stepBytes)), columns.stepBytes, { kind: "block", body }));
+    const { stepBytes } = columns, begin = b.letIndex(into, "pb", columns.pointer), end = b.letIndex(into, "end", plus(begin, times(steps, stepBytes)));
+    const axis = { name: b.name("pb"), extent: anyAddress }, pb: Expr = { kind: "axis", axis, type: i32 }, body: Stmt[] = [];
+    step(body, pb, 0, 0);
+    if (isSymbolic(a.stepBytes) || (steps.kind === "const" && Number(steps.value) < pairedSteps)) {
+      advance(body, 1);
+      into.push(loop(axis, begin, end, stepBytes, { kind: "block", body }));
+      return;
+    }
+    const last = b.let(into, "last", plus(end, -stepBytes)), second: Stmt[] = [];
+    step(second, pb, a.stepBytes, stepBytes);
+    body.push({ kind: "if", condition: lt(pb, last), then: { kind: "block", body: second } });
+    advance(body, 2);
+    into.push(loop(axis, begin, end, 2 * stepBytes, { kind: "block", body }));
     return;
   }
-  const pb = b.let(into, "pb", columns.pointer);
-  step(pb);
+  const body: Stmt[] = [], pb = b.let(into, "pb", columns.pointer);
+  step(body, pb, 0, 0);
+  advance(body, 1);
   if (pb.kind === "local") body.push(assign(pb.name, add(pb, toIndex(columns.stepBytes))));
   into.push(loop({ name: b.name("k"), extent: anyAddress }, constant(0, i32), steps, 1, { kind: "block", body }));
 }
