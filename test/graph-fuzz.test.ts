@@ -42,6 +42,10 @@ const kept: Readonly<Record<string, GraphCase>> = {
     feeds: { from: fromNumbers("int32", [], [1]), to: fromNumbers("int32", [], [20]), by: fromNumbers("int32", [], [3]), i: fromNumbers("int64", [1], [6]) },
     constants: { one: fromNumbers("int32", [], [1]) }, outputs: ["y"], symbolic: false,
   },
+  "a result lost its name where its elements are sizes and its node has another result": {
+    nodes: [{ type: "Shape", inputs: ["x"], outputs: ["s"] }, { type: "Split", inputs: ["s", "parts"], outputs: ["a", "b"], attributes: { axis: 0 } }, { type: "Concat", inputs: ["b", "a"], outputs: ["y"], attributes: { axis: 0 } }],
+    feeds: { x: ramp(8, 2) }, constants: { parts: fromNumbers("int64", [2], [2, 0]) }, outputs: ["a", "b", "y"], symbolic: true,
+  },
 };
 it.each(Object.entries(kept))("%s", async (_, c) => expect(await judgeGraph(c)).toEqual({ kind: "agrees", rounding: false }));
 

@@ -3,6 +3,7 @@
  * own definition; a value whose elements inference knows becomes a constant, or, where they are expressions over
  * symbolic sizes, a KnownElements node, so that the shape arithmetic behind it disappears.
  */
+import { present } from "../core/assert.ts";
 import { isStatic, symbolsOf, type Dim } from "../core/dim.ts";
 import { isInteger, type DType } from "../core/dtype.ts";
 import { byteLength, fromNumbers, sizeOf, type Tensor } from "../core/tensor.ts";
@@ -15,7 +16,7 @@ import { knownElements } from "../ops/known-elements.ts";
 import { isConstant } from "../rewrite/match.ts";
 import type { Ledger } from "./ledger.ts";
 import { isQuantizedOperand } from "./quantized-operand.ts";
-import { eraseIfDead, replaceOutput } from "./replace.ts";
+import { replaceOutput } from "./replace.ts";
 
 export interface FoldOptions {
   /** Replace values with known symbolic elements by KnownElements. False where the graph is to be written as ONNX. Default true. */
@@ -58,7 +59,7 @@ function foldNode(node: Node, ledger: Ledger, options: FoldOptions, symbols: Rea
       ledger.record("folded", node.op.type, saved, node.graph.has(node) ? 0 : 1);
       ledger.trace("folded", [node], results ? "its inputs are constants: it was computed when the model was compiled" : "its value follows from sizes that are known");
       changed = true;
-    } else if (options.symbolic !== false && replaceByElements(node, value, ledger, symbols)) changed = true;
+    } else if (options.symbolic !== false && replaceByElements(node, index, ledger, symbols)) changed = true;
   }
   return changed;
 }
@@ -86,20 +87,14 @@ function knownConstant(value: Value): Tensor | undefined {
 }
 const holdsIntegers = (dtype: DType): boolean => isInteger(dtype) || dtype === "bool";
 
-function replaceByElements(node: Node, value: Value, ledger: Ledger, symbols: ReadonlySet<string>): boolean {
-  const { dtype, shape, elements } = value.type;
+function replaceByElements(node: Node, index: number, ledger: Ledger, symbols: ReadonlySet<string>): boolean {
+  const value = present(node.outputs[index], "an output"), { dtype, shape, elements } = value.type;
   if (!elements || !isStatic(shape) || !isInteger(dtype) || elements.length !== sizeOf(shape) || !elements.every((e) => isOver(e, symbols))) return false;
   if (node.op === Identity && value.resultOf.length && value.uses.length === 0) return false;
   const attributes = knownElements(dtype, shape, elements);
   const stand = node.graph.insert({ op: KnownElements, inputs: [], attributes, outputs: [value.type], name: node.name, origins: node.origins }, node);
-  const [by] = stand.outputs;
-  if (!by) return false;
-  const { name } = value;
-  const named = value.resultOf.length > 0;
-  node.graph.replaceUses(value, by);
-  const erased = eraseIfDead(node);
-  if (named && erased) node.graph.rename(by, name);
-  ledger.record("folded", node.op.type, erased ? 0 : -1);
+  const saved = replaceOutput(node, present(stand.outputs[0], "the elements"), index) ?? 0;
+  ledger.record("folded", node.op.type, saved - 1);
   ledger.trace("folded", [node], "its elements are expressions over the sizes of the inputs");
   return true;
 }
