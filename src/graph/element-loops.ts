@@ -9,20 +9,53 @@ import { axisOf, constant, i32, type Axis, type Buffer, type Expr } from "../ker
 import { buildLoops, type ElementStore } from "../kernel/hoist.ts";
 import { ExprTable } from "../kernel/share.ts";
 import type { Stmt } from "../kernel/stmt.ts";
-import { bodiesOf, expressionsOf, operandsOf } from "../kernel/traverse.ts";
+import { bodiesOf, expressionsOf, operandsOf, visitExpr } from "../kernel/traverse.ts";
 import { Elements } from "./elements.ts";
 import type { Node, Value } from "./graph.ts";
 
-/** The naive loops that store `outputs`, computed by `nodes`; outputs whose leading sizes agree share loops. */
+/**
+ * The naive loops that store `outputs`, computed by `nodes`; outputs whose leading sizes agree share loops. What is stored
+ * anyway and read again row by row, such as a residual sum that is then normalised, is stored a row at a time before
+ * the passes over that row, which read it there.
+ */
 export function elementLoops(nodes: Iterable<Node>, outputs: readonly Value[], bufferOf: (value: Value) => Buffer): Stmt {
-  const elements = new Elements({ table: new ExprTable(), inline: new Set(nodes), bufferOf });
-  const axes = new SharedAxes();
-  const stores = outputs.map((value): ElementStore => {
-    const own = axes.of(value.type.shape);
-    const indices = own.map((a) => (a ? axisOf(a) : constant(0, i32)));
+  const group = new Set(nodes), table = new ExprTable(), axes = new SharedAxes();
+  const plain = new Elements({ table, inline: group, bufferOf });
+  const store = (value: Value, elements: Elements): ElementStore => {
+    const own = axes.of(value.type.shape), indices = own.map(indexOf);
     return { axes: own.filter((a) => a !== undefined), buffer: bufferOf(value), indices, value: elements.at(value, indices) };
-  });
-  return buildLoops(elements.table, stores);
+  };
+  const row = rowReadAgain(group, outputs);
+  const reading = row && new Elements({ table, inline: new Set([...group].filter((n) => n !== row.producer?.node)), bufferOf });
+  const others = outputs.filter((v) => v !== row).map((v) => store(v, reading ?? plain));
+  const shared = row && sharedIndices(axes.of(row.type.shape), bufferOf(row), others, table);
+  if (!row || shared === undefined) return buildLoops(table, outputs.map((v) => store(v, plain)));
+  const own = axes.of(row.type.shape).map((axis, d) => (axis && d >= shared ? { ...axis } : axis)), indices = own.map(indexOf);
+  const first: ElementStore = { first: true, axes: own.filter((a) => a !== undefined), buffer: bufferOf(row), indices, value: plain.at(row, indices) };
+  return buildLoops(table, [first, ...others]);
+}
+const indexOf = (axis: Axis | undefined): Expr => (axis ? axisOf(axis) : constant(0, i32));
+
+/** An output that a reduction among `group` reads, computed by one node with one result. */
+function rowReadAgain(group: ReadonlySet<Node>, outputs: readonly Value[]): Value | undefined {
+  if (outputs.length < 2) return undefined;
+  const reduces = (n: Node): boolean => group.has(n) && (n.op.fusionKind === "reduction" || n.op.fusionKind === "opaque");
+  return outputs.find((v) => v.producer?.node.outputs.length === 1 && !reduces(v.producer.node) && v.uses.some((u) => reduces(u.node)));
+}
+
+/**
+ * How many leading axes of a row's buffer are read only where the loops around stand, when others are not; undefined
+ * where none is, or nothing else.
+ */
+function sharedIndices(axes: readonly (Axis | undefined)[], buffer: Buffer, stores: readonly ElementStore[], table: ExprTable): number | undefined {
+  let shared = axes.length;
+  const seen = new Set<Expr>();
+  for (const s of stores) visitExpr(s.value, (e) => {
+    if (e.kind !== "load" || e.buffer !== buffer) return;
+    const differs = axes.findIndex((axis, d) => axis !== undefined && e.indices[d] !== table.make(axisOf(axis)));
+    if (differs >= 0) shared = Math.min(shared, differs);
+  }, seen);
+  return shared < axes.length && axes.slice(0, shared).some((a) => a !== undefined) ? shared : undefined;
 }
 
 /** Loop variables that outputs share as long as their leading sizes agree; none for sizes of 1. */

@@ -20,6 +20,8 @@ export interface ElementStore {
   readonly buffer: Buffer;
   readonly indices: readonly Expr[];
   readonly value: Expr;
+  /** Others read what it stores: within the loops that all of them share, it comes first. */
+  readonly first?: true;
 }
 /** A local that the stores read, computed in their innermost loop. */
 export interface Definition { readonly name: string; readonly axes: readonly Axis[]; readonly value: Expr }
@@ -78,7 +80,6 @@ class LoopBuilder {
   /** Stores that share their first `depth` axes. */
   #nest(stores: readonly ElementStore[], depth: number, scope: Scope): void {
     const here = stores.filter((s) => s.axes.length === depth);
-    if (here.length) this.#leaf(here, scope);
     const deeper = new Map<Axis, ElementStore[]>();
     for (const s of stores) {
       const axis = s.axes[depth];
@@ -87,12 +88,15 @@ class LoopBuilder {
       if (group) group.push(s);
       else deeper.set(axis, [s]);
     }
-    for (const [axis, group] of deeper) {
-      const name = this.#freshAxis(axis, axis.name);
-      const inner = this.#inside(scope, new Map([[axis, name]]), false);
-      this.#nest(group, depth + 1, inner);
-      scope.statements.push(loop(name, constant(0, i32), dimExpr(name.extent), 1, block(...inner.statements)));
-    }
+    const nests = [...deeper], early = nests.filter(([, group]) => group.every((s) => s.first)), late = nests.filter(([, group]) => !group.every((s) => s.first));
+    for (const nest of early) this.#nestIn(nest, depth, scope);
+    if (here.length) this.#leaf(here, scope);
+    for (const nest of late) this.#nestIn(nest, depth, scope);
+  }
+  #nestIn([axis, group]: readonly [Axis, readonly ElementStore[]], depth: number, scope: Scope): void {
+    const name = this.#freshAxis(axis, axis.name), inner = this.#inside(scope, new Map([[axis, name]]), false);
+    this.#nest(group, depth + 1, inner);
+    scope.statements.push(loop(name, constant(0, i32), dimExpr(name.extent), 1, block(...inner.statements)));
   }
   #inside(parent: Scope, bound: ReadonlyMap<Axis, Axis>, branch: boolean): Scope {
     return { parent, bound, branch, statements: [], values: new Map() };

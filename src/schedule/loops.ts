@@ -17,7 +17,7 @@ import { bodyCost, hasLoops } from "./cost.ts";
 import { freshNames, type Fresh } from "./fresh.ts";
 import { canFoldInLanes, foldInLanes, transposingLoops, vectorLoop, type LaneContext } from "./lane-loops.ts";
 import { keepValues } from "./kept-values.ts";
-import { foldBeforeSpreading, loopKind, nestOf, perfectNests, wholeLoop, wholeNest, type Loop, type Nest } from "./nest.ts";
+import { foldBeforeSpreading, hasOwnRows, loopKind, nestOf, perfectNests, statementsOf, wholeLoop, wholeNest, type Loop, type Nest } from "./nest.ts";
 import { foldMaxima } from "./maxima.ts";
 import { moveLoops } from "./moves.ts";
 import { expandReductions } from "./reductions.ts";
@@ -78,9 +78,14 @@ class LoopScheduler {
 
   private loop(s: Loop, mode: LoopMode = "serial"): Stmt {
     const kind = loopKind(s, this.table);
-    if (kind === "serial") return { ...s, body: this.statement(s.body) };
+    if (kind === "serial") return hasOwnRows(s) ? this.rows(s, mode) : { ...s, body: this.statement(s.body) };
     const nest = nestOf(s, kind, this.table);
     return kind === "parallel" ? this.as(mode, () => this.parallel(nest)) : this.reduction(nest);
+  }
+  /** A loop each of whose iterations reads what it has stored itself. */
+  private rows(s: Loop, mode: LoopMode): Stmt {
+    const [only, ...more] = statementsOf(s.body);
+    return { ...s, mode, body: only?.kind === "for" && more.length === 0 ? this.loop(only, mode) : this.statement(s.body) };
   }
   private as(mode: LoopMode, schedule: () => Stmt): Stmt {
     const around = this.mode;

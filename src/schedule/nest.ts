@@ -54,6 +54,33 @@ export function loopKind(s: Loop, table: ExprTable): LoopKind {
   if (!writes) return foldsOut ? "reduction" : "serial";
   return foldsOut || !distinct || [...stored].some((b) => loaded.has(b)) ? "serial" : "parallel";
 }
+/**
+ * Whether each iteration reads and writes rows of its own of every buffer that the loop stores, so that iterations may be
+ * shared out, though not run side by side in lanes.
+ */
+export function hasOwnRows(s: Loop): boolean {
+  if (!isWhole(s)) return false;
+  const declared = new Set<string>(), stored = new Map<Buffer, Set<number>>();
+  let own = true;
+  const note = (buffer: Buffer, indices: readonly Expr[]): void => {
+    const places = indices.flatMap((e, d) => (e.kind === "axis" && e.axis === s.axis ? [d] : [])), known = stored.get(buffer);
+    stored.set(buffer, new Set(known ? places.filter((d) => known.has(d)) : places));
+  };
+  visitStmt(s.body, (x) => {
+    if (x.kind === "let") declared.add(x.name);
+    if (x.kind === "storeAt") own = false;
+    if (x.kind === "store") note(x.buffer, x.indices);
+  });
+  visitStmt(s.body, (x) => {
+    if ((x.kind === "accumulate" || x.kind === "assign") && !declared.has(x.name)) own = false;
+    expressionsOf(x).forEach((root) => visitExpr(root, (e) => {
+      if (e.kind === "load" && stored.has(e.buffer)) note(e.buffer, e.indices);
+      if (e.kind === "loadAt" || e.kind === "address") own = false;
+    }));
+  });
+  return own && stored.size > 0 && [...stored.values()].every((places) => places.size > 0);
+}
+
 /** A sum in which, of all that changes in the loop, only its own variable occurs. */
 function isOwnIndex(i: Expr, axis: Axis, inner: ReadonlySet<Axis>, table: ExprTable): boolean {
   let own = false;
