@@ -15,7 +15,9 @@ import { writeModel, writeModelWithExternalData } from "../onnx/write.ts";
 import { mergeCommonSubexpressions } from "../passes/common-subexpressions.ts";
 import type { Provider } from "../portable/kernels.ts";
 import { onnxruntimeRules } from "../portable/onnxruntime.ts";
+import { unsqueezeMask } from "../portable/unsqueeze-mask.ts";
 import { applyRules } from "../rewrite/driver.ts";
+import { recogniseAttention } from "../rules/index.ts";
 import { approximated } from "./approximations.ts";
 import { copiedNodes, fatesIn, fuseModel, workBefore, type FusedModel } from "./compile.ts";
 import { countWork } from "./counts.ts";
@@ -61,23 +63,37 @@ export function optimiseModel(source: ModelSource, options: OptimiseOptions = {}
 }
 
 function functionForm(source: ModelSource, options: OptimiseOptions): Optimised {
-  const fused = fuseModel(source, options, false, false, servesOthers("functions"));
+  const own = fuseModel(source, options, false, false, servesOthers("functions")), fused = asAttention(own, source, options, "functions") ?? own;
   const { graph: model, regions, sites } = fused;
   const file = written(model, regions, options);
   return { ...file, ...accounts(source, file, fused, { compiled: countRegions(regions), regions, sites }) };
 }
 
 function plainForm(source: ModelSource, options: OptimiseOptions, level: "standard" | "ort"): Optimised {
-  const attempts = [options, { ...options, enableFusion: false }].map((o): Optimised => {
-    const fused = fuseModel(source, o, false, true, servesOthers(level));
+  const formOf = (fused: FusedModel): Optimised => {
     const own = level === "ort" && (options.enableFusion ?? true) ? inOnnxruntimesOperators(fused, options.emitFor ?? "cpu") : [];
     const file = written(fused.graph, [], options);
     return { ...file, ...accounts(source, file, fused, { compiled: nodesOf(file.model), regions: [], sites: [...fused.sites.filter((s) => s.kind === "rule"), ...own] }) };
-  });
+  };
+  const fused = fuseModel(source, options, false, true, servesOthers(level));
+  const kept = level === "standard" ? asAttention(fused, source, options, level) : undefined, spelled = kept && formOf(kept);
+  if (spelled && spelled.report.nodes.compiled <= spelled.report.nodes.original) return spelled;
+  const attempts = [fused, fuseModel(source, { ...options, enableFusion: false }, false, true, servesOthers(level))].map(formOf);
   const best = attempts.reduce((a, b) => (b.report.nodes.compiled < a.report.nodes.compiled ? b : a));
   const { original, compiled } = best.report.nodes;
   if (compiled > original) fail("OF5202", `the model's opset says its ${original} nodes in ${compiled} simple ones, so there is nothing to gain`, { hint: "leave the model as it is" });
   return best;
+}
+
+/**
+ * The model with its attention as it was written, where onnxruntime's optimiser makes more of that than of ours: of the
+ * projections, the attention and its mask it makes one operator. Undefined where there is none that it knows.
+ */
+function asAttention(own: FusedModel, source: ModelSource, options: OptimiseOptions, level: "standard" | "functions"): FusedModel | undefined {
+  if (!own.sites.some((s) => s.outcome === "fired" && s.name === recogniseAttention.name)) return undefined;
+  const kept = fuseModel(source, options, false, level === "standard", servesOthers(level, true)), { graph } = kept.graph;
+  if (applyRules(graph, [unsqueezeMask]).rewrites === 0) return undefined;
+  return { ...kept, regions: kept.regions.filter((r) => r.nodes.every((n) => n.graph.has(n))) };
 }
 
 /** Says a graph in onnxruntime's operators; the rewrites that did it. What several of them made alike is shared. */

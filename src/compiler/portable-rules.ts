@@ -5,15 +5,20 @@
  */
 import type { Rule } from "../rewrite/rule.ts";
 import {
-  combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights, mergeSlices,
+  combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights, mergeSiblingProducts, mergeSlices, recogniseAttention,
 } from "../rules/index.ts";
 
 const forOwnKernels: ReadonlySet<Rule> = new Set([
   combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights,
 ]);
 
+/** What would hide attention from onnxruntime's optimiser, which makes one operator of it and its projections. */
+const hidingAttention: ReadonlySet<Rule> = new Set([recogniseAttention, mergeSiblingProducts]);
+
 /**
  * Whether a rule is worth its while in a model for other runtimes. Slices of slices are merged only where nodes are
- * counted: onnxruntime makes something slower of what a picture's even and odd rows and columns become.
+ * counted: onnxruntime makes something slower of what a picture's even and odd rows and columns become. With
+ * `asAttention`, attention stays as it is written.
  */
-export const servesOthers = (level: "standard" | "functions" | "ort") => (rule: Rule): boolean => !forOwnKernels.has(rule) && (level === "standard" || rule !== mergeSlices);
+export const servesOthers = (level: "standard" | "functions" | "ort", asAttention = false) => (rule: Rule): boolean =>
+  !forOwnKernels.has(rule) && (level === "standard" || rule !== mergeSlices) && !(asAttention && hidingAttention.has(rule));

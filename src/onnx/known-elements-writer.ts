@@ -66,6 +66,8 @@ export function writeKnownElements(output: string, types: readonly TypeInfo[], n
   const dims = shape.map((d) => (isSymbolic(d) ? fail("OF2081", "elements of unknown number", { place: { node } }) : d));
   if (parts.length === 0) return write(Reshape, [constant(fromBigInts(dtype, [0], [])), vector(...dims)], [output], types, { allowzero: 1 });
   const flat: TypeInfo = { dtype: "int64", shape: [parts.length] };
+  // A vector is what joining gives.
+  if (dims.length === 1 && parts.length > 1 && dtype === "int64") return write(Concat, parts, [output], types, { axis: 0 });
   const joined = parts.length === 1 ? present(parts[0], "a part") : step(Concat, parts, flat, { axis: 0 });
   const typed = dtype === "int64" ? joined : step(Cast, [joined], { dtype, shape: flat.shape }, { to: dtypes[dtype].onnx });
   write(Reshape, [typed, vector(...dims)], [output], types, {});

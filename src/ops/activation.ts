@@ -8,7 +8,7 @@ import type { Evaluate } from "../core/evaluate.ts";
 import { isFloat, type DType } from "../core/dtype.ts";
 import { defineOp, float, string, type AttributeSpec, type Attributes, type OpDef } from "../graph/op.ts";
 import { add, binary, div, exp, gt, lt, max, mul, neg, select, sub, unary, type Expr } from "../kernel/expr.ts";
-import { Add, Mul } from "./arithmetic.ts";
+import { Add, Div, Mul, Pow } from "./arithmetic.ts";
 import { checkSameType, checkType, narrow, outputOf, readBroadcast, unaryOp, type Allowed } from "./element-wise.ts";
 import { Expansion, scalarOf } from "./expansion.ts";
 import { Erf, Tanh } from "./unary-math.ts";
@@ -95,8 +95,9 @@ export const Gelu: OpDef = saidBy(defineOp({
   lower: ({ X }, { approximate }) => [(...indices) => (approximate === "tanh" ? geluTanh : geluErf)(X.at(...indices))],
 }), (to, x, dtype, output, { approximate }) => {
   const times = (a: string | undefined, factor: number): string => to.add(Mul, [a, scalarOf(dtype, factor)]);
-  const cube = (): string => to.add(Mul, [to.add(Mul, [x, x]), x]);
-  const inner = approximate === "tanh" ? to.add(Tanh, [times(to.add(Add, [x, times(cube(), 0.044715)]), Math.sqrt(2 / Math.PI))]) : to.add(Erf, [times(x, Math.SQRT1_2)]);
+  // As onnxruntime's optimiser expects it, which puts the operator together again.
+  const cube = (): string => to.add(Pow, [x, scalarOf(dtype, 3)]);
+  const inner = approximate === "tanh" ? to.add(Tanh, [times(to.add(Add, [x, times(cube(), 0.044715)]), Math.sqrt(2 / Math.PI))]) : to.add(Erf, [to.add(Div, [x, scalarOf(dtype, Math.SQRT2)])]);
   to.add(Mul, [times(x, 0.5), to.add(Add, [inner, scalarOf(dtype, 1)])], {}, output);
 });
 const geluErf = (x: Expr): Expr => mul(mul(x, 0.5), add(unary("erf", mul(x, Math.SQRT1_2)), 1));

@@ -28,7 +28,9 @@ function scoresOf(mask: Value, [b, h, s, t]: readonly [Dim, Dim, Dim, Dim]): rea
 function whole(mask: Value, scores: readonly [Dim, Dim, Dim, Dim], edit: Editor): Value {
   const shape = scoresOf(mask, scores) ?? scores;
   if (sameShape(mask, shape)) return mask;
-  const target = isStatic(shape) ? edit.constant(fromNumbers("int64", [4], shape), `${mask.name}_shape`) : edit.insert(KnownElements, [], knownElements("int64", [4], shape), { name: `${mask.name}_shape` });
+  // Axes that the mask has need not be said again, so that no size of theirs must be read.
+  const own = [...new Array<Dim>(4 - shapeOf(mask).length).fill(1), ...shapeOf(mask)], missing = shape.map((d, i): Dim => (dimEqual(d, own[i] ?? 1) ? 1 : d));
+  const target = isStatic(missing) ? edit.constant(fromNumbers("int64", [4], missing), `${mask.name}_shape`) : edit.insert(KnownElements, [], knownElements("int64", [4], missing), { name: `${mask.name}_shape` });
   return edit.insert(Expand, [mask, target], {}, { name: `${mask.name}_expanded` });
 }
 

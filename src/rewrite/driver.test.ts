@@ -206,3 +206,14 @@ test("a refusal is moot when its nodes took part in one rewrite that fired", () 
   const sites = [site("a", ["p", "q"], "refused"), site("b", ["p", "q", "r"], "fired"), site("c", ["q", "s"], "refused")];
   expect(withoutMoot(sites).map((s) => s.name)).toEqual(["b", "c"]);
 });
+
+test("recognition takes the longest spelling, also where a rewrite beside it has its nodes looked at again", () => {
+  const short: Rule = defineRule({
+    name: "mul", doc: "", numerics: exact, example: nothing, refuses: {}, stage: "recognise",
+    match: op(Mul, [value("a"), value("b")]), rewrite: ({ a, b }, edit) => edit.insert(Fused, [a, b]),
+  });
+  const recognised = [{ ...mulAdd, stage: "recognise" as const }, short, { ...negNeg, stage: "recognise" as const }];
+  const graph = mulAddGraph(undefined, (b, product) => [b.add(Exp, [b.add(Neg, [b.add(Neg, [product.producer?.node.inputs[1]])])])]);
+  expect(applyRules(graph, recognised).sites.filter((s) => s.outcome === "fired").map((s) => s.name)).toEqual(["neg-neg", "mul-add"]);
+  expect(applyRules(mulAddGraph(), [short]).sites.map((s) => s.name)).toEqual(["mul"]);
+});

@@ -75,7 +75,7 @@ class Driver {
 
   /**
    * Sweeps over the graph until a sweep changes nothing; nearly all work happens in the first. Recognition goes
-   * from the last node back, so that the longest spelling is found first.
+   * from the last node back, so that the longest spelling is found first; there a node that waits keeps its turn.
    */
   stage(stage: Stage, rules: readonly Rule[]): void {
     if (rules.length === 0) return;
@@ -88,7 +88,9 @@ class Driver {
       for (const node of queue) {
         queue.delete(node);
         if (!node.graph.has(node)) continue;
-        for (const near of this.#visit(node, byRoot, reach)) { queue.delete(near); queue.add(near); }
+        const near = [...this.#visit(node, byRoot, reach)];
+        if (stage === "recognise") for (const n of near) queue.add(n);
+        else for (const n of near) { queue.delete(n); queue.add(n); }
       }
     }
   }
