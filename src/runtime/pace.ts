@@ -1,13 +1,14 @@
 /**
- * Whether a segment is quicker on all threads or on the first one alone: measured, since it hangs on how near the cores
- * are to each other and what else they do. Results are the same. The first runs, and those after some hundreds, go in
- * pairs, one each way; the median of their ratios decides. Segments that take long are always shared.
+ * Whether a segment is quicker on all threads or on the first one alone: measured, since it hangs on where the system puts
+ * the threads (on one core, each waits for the other's turn) and on what else the cores do. Results are the same. Some of
+ * the first runs, and of those after some hundreds, are a comparison in rounds: a few runs one way, a few the other; the
+ * most rounds decide. Segments that take long are always shared.
  */
 
 /** Runs before the first comparison, in which engines exchange their quick code for better. */
 const warmUp = 6;
-/** Pairs of a comparison. */
-const pairs = 7;
+/** Rounds of a comparison, and runs each way in one; the first shared one, for which threads must wake, does not count. */
+const rounds = 3, shared = 4, alone = 3;
 /** Runs between comparisons: at first, and at most. */
 const firstInterval = 256, longestInterval = 8192;
 /** Milliseconds above which a shared run is not compared: waiting for each other is nothing to it. */
@@ -19,35 +20,36 @@ export class Pace {
   /** Runs until the next comparison; undefined in one. */
   #left: number | undefined = warmUp;
   #quickest = Infinity;
+  /** Of the comparison so far, round by round. */
   #times: number[] = [];
 
   /** Whether the next run is for the first thread alone. */
   alone(): boolean {
-    if (this.#left !== undefined) return this.#alone;
-    // Alone, shared, shared, alone, …: what drifts slows both alike.
-    return this.#times.length % 4 === 0 || this.#times.length % 4 === 3;
+    return this.#left === undefined ? this.#times.length % (shared + alone) >= shared : this.#alone;
   }
 
   /** Notes what the run took, in milliseconds. */
   note(time: number): void {
-    if (this.#left !== undefined) {
-      if (!this.#alone) this.#quickest = Math.min(this.#quickest, time);
-      if (--this.#left > 0) return;
-      this.#left = this.#quickest > long ? Infinity : undefined;
+    if (this.#left === undefined) {
+      this.#times.push(time);
+      if (this.#times.length === rounds * (shared + alone)) this.#decide();
       return;
     }
-    this.#times.push(time);
-    if (this.#times.length === 2 * pairs) this.#decide();
+    if (!this.#alone) this.#quickest = Math.min(this.#quickest, time);
+    if (--this.#left === 0) this.#left = this.#quickest > long ? Infinity : undefined;
   }
 
   #decide(): void {
-    const ratios = Array.from({ length: pairs }, (_, i) => {
-      const [first = 0, second = 0] = this.#times.slice(2 * i, 2 * i + 2);
-      return i % 2 === 0 ? first - second : second - first;
-    }).sort((a, b) => a - b);
-    this.#alone = (ratios[(pairs - 1) / 2] ?? 0) < 0;
+    let slower = 0;
+    for (let i = 0; i < rounds; i++) {
+      const round = this.#times.slice(i * (shared + alone), (i + 1) * (shared + alone));
+      if (median(round.slice(1, shared)) > median(round.slice(shared))) slower++;
+    }
+    this.#alone = 2 * slower > rounds;
     this.#times = [];
     this.#left = this.#interval;
     this.#interval = Math.min(2 * this.#interval, longestInterval);
   }
 }
+
+const median = (times: readonly number[]): number => [...times].sort((a, b) => a - b)[times.length >> 1] ?? 0;
