@@ -37,7 +37,7 @@ export const epilogues: CatalogueSection = {
     row("Einsum", "kernel", "a kernel of its own over its labels"),
     row("pooling in the kernel of the convolution before it", "missing", "overlapping windows would compute the convolution several times"),
     row("depthwise and 1x1 convolution in one kernel", "missing", "what lies between them would be kept in a tile of its own, or computed again for every block of channels"),
-    row("rows chosen after a product, chosen before it instead", "missing", "left to the exporter: the whole product is often read elsewhere"),
+    row("rows chosen after a product, chosen before it instead", "rule", "by Slice or Gather, where nothing else reads the product", "select-rows-before-product"),
     row("1x1 convolutions as products; Winograd for 3x3; depthwise loops", "kernel", "the kernel's structure, chosen for each layer; Winograd after a check of the layer's error"),
     row("layouts with channels last", "layout", "the layout of the program, with one conversion at an end where it is needed"),
     row("factoring and distributing products over sums", "none", "the order of roundings would change, and sums may overflow"),

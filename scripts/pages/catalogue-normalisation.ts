@@ -5,7 +5,7 @@ export const normalisation: CatalogueSection = {
   title: "Normalisation and reductions",
   rows: [
     row("LayerNorm from mean, difference, square, root and quotient", "rule", "square as power or product, root as divisor, factor or power, with or without scale and bias; last axes, keepdims 1", "recognise-layer-normalization"),
-    row("LayerNorm between casts to float32 and back", "missing", "the casts stay around it; each is part of a neighbouring kernel where that is element-wise"),
+    row("LayerNorm between casts to float32 and back", "partition", "one call: the casts are in its loads and stores"),
     row("LayerNorm over channels between two transpositions", "layout", "the transpositions are views, so it is one call"),
     row("LayerNorm over a leading axis, spelled out", "partition", "loops over elements and rows: four calls, since LayerNormalization takes last axes only"),
     row("LayerNorm and the addition of a bias", "rule", "the bias is part of the pattern", "recognise-layer-normalization"),

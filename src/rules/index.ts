@@ -15,6 +15,7 @@ import { foldBatchNormIntoConv } from "./fold-batch-norm-into-conv.ts";
 import { foldBatchNormIntoFollowingConv } from "./fold-batch-norm-into-following-conv.ts";
 import { foldBatchNormIntoGemm } from "./fold-batch-norm-into-gemm.ts";
 import { foldBatchNormIntoMatMul } from "./fold-batch-norm-into-matmul.ts";
+import { foldChannelOrderIntoConv } from "./fold-channel-order-into-conv.ts";
 import { foldMulIntoConvTranspose } from "./fold-mul-into-conv-transpose.ts";
 import { foldMulIntoConv } from "./fold-mul-into-conv.ts";
 import { foldMulIntoFollowingConv } from "./fold-mul-into-following-conv.ts";
@@ -60,10 +61,11 @@ import { recogniseSilu } from "./recognise-silu.ts";
 import { recogniseSoftmax } from "./recognise-softmax.ts";
 import { recogniseSoftplus } from "./recognise-softplus.ts";
 import { recogniseSoftsign } from "./recognise-softsign.ts";
+import { selectRowsBeforeProduct } from "./select-rows-before-product.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -81,6 +83,7 @@ export const rules: readonly Rule[] = [
   foldBatchNormIntoFollowingConv,
   foldBatchNormIntoGemm,
   foldBatchNormIntoMatMul,
+  foldChannelOrderIntoConv,
   foldMulIntoConvTranspose,
   foldMulIntoConv,
   foldMulIntoFollowingConv,
@@ -126,6 +129,7 @@ export const rules: readonly Rule[] = [
   recogniseSoftmax,
   recogniseSoftplus,
   recogniseSoftsign,
+  selectRowsBeforeProduct,
   tabulateQuantized,
   widenWeights,
 ];
