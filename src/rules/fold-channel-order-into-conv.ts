@@ -1,5 +1,5 @@
 /** Channels put in another order before a convolution (colours of a picture, from BGR to RGB): its weights are put in that order instead. */
-import { isStatic } from "../core/dim.ts";
+import { isStatic, type Dim } from "../core/dim.ts";
 import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Node, Value } from "../graph/graph.ts";
@@ -32,7 +32,7 @@ function orderOf(node: Node): { readonly x: Value; readonly places: readonly num
 function ofParts(node: Node, isChannel: (axis: unknown) => boolean): ReturnType<typeof orderOf> {
   const split = node.inputs[0]?.producer?.node, [x] = split?.inputs ?? [];
   if (!split || split.op !== Split || !x || !isChannel(split.attributes["axis"]) || node.inputs.some((v) => v?.producer?.node !== split)) return undefined;
-  const sizes = split.outputs.map((v) => v.type.shape[1] ?? 0);
+  const sizes: readonly Dim[] = split.outputs.map((v) => v.type.shape[1] ?? 0);
   if (!isStatic(sizes)) return undefined;
   const begins = sizes.map((_, i) => sizes.slice(0, i).reduce((a, b) => a + b, 0));
   return { x, places: node.inputs.flatMap((v) => { const i = v?.producer?.index ?? 0; return Array.from({ length: sizes[i] ?? 0 }, (_, c) => (begins[i] ?? 0) + c); }) };
