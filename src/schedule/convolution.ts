@@ -18,7 +18,7 @@ import { convProblems, outputPositions, tapAxes, type ConvProblem, type SpatialD
 import { scheduleDepthwise } from "./depthwise.ts";
 import { scheduleDepthwiseInteger } from "./depthwise-integer.ts";
 import { Epilogue, isCostly } from "./epilogue.ts";
-import { columnsAt, forColumns, type PanelColumns } from "./gemm.ts";
+import { columnsAt, forColumns, widthsOfOneRow, type PanelColumns } from "./gemm.ts";
 import { scheduleMatMul } from "./matmul.ts";
 import { blockOf, directRows, elementBytes, rowScratch, scratchChannels, type InputRows } from "./input-rows.ts";
 import { emitWinograd, suitsWinograd } from "./winograd.ts";
@@ -151,7 +151,7 @@ function sharedRows(s: ConvStructure, p: ConvProblem, kind: TileKind, columns: P
 const rowsFrom = (b: KernelBuilder, into: Stmt[], rows: InputRows, first: Expr): InputRows => ({ ...rows, pointer: b.let(into, "input", plus(rows.pointer, times(first, toIndex(rows.rowBytes)))) });
 
 /** A short row leaves registers for more columns. */
-const tileWidths = (b: KernelBuilder, count: Dim): readonly number[] => (count === 1 ? [32, 8] : count === 2 ? [16, 8] : b.tile.widths);
+const tileWidths = (b: KernelBuilder, count: Dim): readonly number[] => (count === 1 ? widthsOfOneRow : count === 2 ? [16, 8] : b.tile.widths);
 
 interface Row {
   readonly s: ConvStructure; readonly p: ConvProblem; readonly kind: TileKind;

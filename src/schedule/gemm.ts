@@ -1,7 +1,7 @@
 /**
  * C[m, n] = Σ_k A[m, k]·B[k, n] as loops over register tiles, with the epilogue applied to each finished tile.
  *
- * Rows go in tiles of 4, columns in panels of 8; a single row takes 32 columns at a time, which is bound by reading B.
+ * Rows go in tiles of 4, columns in panels of 8; a single row takes 24 columns at a time, which is bound by reading B.
  * Blocks of rows are sized so that A's block stays in the second-level cache while B's panels pass over it, a panel
  * staying in the first (Goto & van de Geijn, "Anatomy of high-performance matrix multiplication").
  */
@@ -38,7 +38,7 @@ export interface GatheredRows {
 export interface PanelColumns {
   readonly kind: "panels";
   readonly pointer: Expr;
-  readonly width: 4 | 8 | 16;
+  readonly width: 4 | 8;
   readonly panelBytes: Dim;
   /** Bytes of one step of a panel. */
   readonly stepBytes: number;
@@ -179,10 +179,12 @@ function emitTiles(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRow
 }
 
 /** Columns that so few rows take at a time, in order of preference. */
-function widthsFor({ kind }: Gemm, rows: number): readonly number[] {
+function widthsFor({ kind, columns }: Gemm, rows: number): readonly number[] {
   if (kind.kind === "blocks") return rows === 1 ? [blocksOfOneRow, 8] : [8];
-  return rows === 1 ? [32, 8] : rows === 2 ? [16, 8] : [8];
+  return rows === 1 ? (isSymbolic(columns) ? [16, 8] : widthsOfOneRow) : rows === 2 ? [16, 8] : [8];
 }
+/** Columns of a tile of one row: enough sums to wait for none of them, and all that a step reads still in registers. */
+export const widthsOfOneRow: readonly number[] = [24, 16, 8];
 /** Two panels of quantised weights share the row's elements and the loop's own instructions. */
 const blocksOfOneRow = 16;
 
@@ -203,7 +205,7 @@ type ColumnBody = (into: Stmt[], column: Expr, width: number, lanes: 1 | 4, vali
  * where `work`, the instructions of one of them, is given.
  */
 export function forColumns(b: KernelBuilder, into: Stmt[], operand: PanelColumns | RowColumns, columns: Dim, widths: readonly number[], body: ColumnBody, work?: Dim): void {
-  const usable = operand.kind === "panels" && (operand.width !== 8 || isSymbolic(operand.panelBytes)) ? [operand.width] : widths;
+  const usable = operand.kind === "panels" ? (operand.width === 4 ? [4] : isSymbolic(operand.panelBytes) ? [8] : widths) : widths;
   let begin: Expr = constant(0, i32), share = work;
   const cover = (width: number, lanes: 1 | 4): void => {
     const total = begin.kind === "const" && Number(begin.value) === 0 ? dimMul(dimFloorDiv(columns, width), width) : 0;

@@ -94,8 +94,9 @@ describe("matrix products", () => {
       for (const weight of [true, false]) for (const symbolic of [[], ["m"]] as const) check({ m, n, k, weight, symbolic });
     });
   }
-  it("a single row reads wider panels", () => {
-    for (const n of [8, 9, 15, 16, 17, 31, 40]) for (const batch of [[], [3]]) check({ m: 1, n, k: 5, weight: true, batch, epilogue: "bias-relu-residual" });
+  it("a single row takes many columns at a time", () => {
+    for (const n of [8, 9, 15, 16, 17, 24, 25, 47, 53]) for (const batch of [[], [3]]) check({ m: 1, n, k: 5, weight: true, batch, epilogue: "bias-relu-residual" });
+    for (const symbolic of [["m"], ["m", "n"]] as const) for (const m of [1, 5]) check({ m, n: 53, k: 5, symbolic, weight: !(symbolic as readonly string[]).includes("n") });
     check({ m: 1, n: 23, k: 3, weight: true, batch: [2], batchedB: true });
     check({ m: 1, n: 37, k: 4, weight: true, bStrides: "transposed" });
   });

@@ -37,8 +37,8 @@ export function scheduleMatMul(b: KernelBuilder, structure: MatMulStructure): St
   const { rows, outer } = splitRows(b, s);
   const body: Stmt[] = [];
   const positions = new Map<Axis, Expr>();
-  const single = rows.every((a) => a.extent === 1), blocks = packBlockWeights(b, s), packed = blocks ?? packWeight(b, s, single);
-  const others = (s.others ?? []).map((o) => packWeight(b, { ...s, b: o.b }, single));
+  const blocks = packBlockWeights(b, s), packed = blocks ?? packWeight(b, s);
+  const others = (s.others ?? []).map((o) => packWeight(b, { ...s, b: o.b }));
   if (others.length > 0 && (integer || blocks || !packed || others.some((o) => o === undefined))) return undefined;
   const pairs = dimCeilDiv(s.k.extent, 2);
   const how: Multiplication = blocks ? { kind: blocks.kind, steps: s.k.extent, depth: s.k.extent } : integer ? { kind: { kind: "pairs", b: packed && "dtype" in packed ? packed.dtype : "int16" }, steps: pairs, depth: dimMul(pairs, 2) } : { kind: { kind: "float" }, steps: s.k.extent, depth: s.k.extent };
@@ -148,19 +148,19 @@ function padPair(b: KernelBuilder, into: Stmt[], k: Dim, at: Expr): void {
 
 interface PackedOperand { readonly dtype: DType; readonly at: (into: Stmt[], positions: ReadonlyMap<Axis, Expr>) => PanelColumns }
 
-/** Packs a constant right operand; gives its panels at the batch axes bound where they are asked for. A single row reads wider ones. */
-function packWeight(b: KernelBuilder, s: MatMulStructure, single: boolean): PackedOperand | undefined {
+/** Packs a constant right operand; gives its panels at the batch axes bound where they are asked for. */
+function packWeight(b: KernelBuilder, s: MatMulStructure): PackedOperand | undefined {
   const integer = s.accumulator.type.scalar === "i32" ? integerOperand(s.b) : undefined;
   const right = integer?.load ?? s.b;
   if (right.kind !== "load") return undefined;
   const weight = b.context.weight(right.buffer);
   const groups = s.batch.filter((a) => mentions(right, new Set([a])));
   const subtract = integer ? knownZeroPoints(b, integer.zero, new Set([s.n]), Number(s.n.extent)) : 0;
-  const plain = weight && panelSpec(b, right.buffer, right.indices, s, groups, single);
+  const plain = weight && panelSpec(b, right.buffer, right.indices, s, groups);
   if (!weight || !plain || subtract === undefined || (typeof subtract !== "number" && plain.groups !== 1)) return undefined;
   const dtype = integer ? packedDtype(weight, subtract) : "float32";
   const spec: PanelSpec = integer ? { ...plain, kStep: 2, as: dtype, ...(subtract === 0 ? {} : { subtract }) } : plain;
-  const width = panelWidth(spec.n, single), stepBytes = width * spec.kStep * byteSize(dtype);
+  const width = spec.nr === 4 ? 4 : 8, stepBytes = width * spec.kStep * byteSize(dtype);
   const panelBytes = Math.ceil(spec.k / spec.kStep) * stepBytes, groupBytes = Math.ceil(spec.n / width) * panelBytes;
   const packed = b.packed(weight, spec, dtype, packedLength([], spec));
   return {
@@ -172,15 +172,9 @@ function packWeight(b: KernelBuilder, s: MatMulStructure, single: boolean): Pack
   };
 }
 
-/**
- * Columns of a panel: those of the register tile. A single row is bound by reading the weights, which go by once and in
- * order where a panel is as wide as the tile: 16 columns, a line of the cache; more would spill.
- */
-const panelWidth = (n: number, single: boolean): 4 | 8 | 16 => (n <= 4 ? 4 : single && n > 8 ? 16 : 8);
-
 type PanelSpec = Extract<PackSpec, { kind: "panels" }>;
 
-function panelSpec(b: KernelBuilder, buffer: Buffer, indices: readonly Expr[], s: MatMulStructure, groups: readonly Axis[], single: boolean): PanelSpec | undefined {
+function panelSpec(b: KernelBuilder, buffer: Buffer, indices: readonly Expr[], s: MatMulStructure, groups: readonly Axis[]): PanelSpec | undefined {
   if (!["float32", "float16", "bfloat16", "int8", "uint8"].includes(buffer.dtype)) return undefined;
   const axes = new Set([...groups, s.n, s.k]), layout = b.layout(buffer);
   const access = affineAccess(buffer, indices, axes, layout);
@@ -195,7 +189,7 @@ function panelSpec(b: KernelBuilder, buffer: Buffer, indices: readonly Expr[], s
   const strideG = inner ? stride(inner) : 0;
   const count = groups.reduce<Dim>((c, a) => dimMul(c, a.extent), 1);
   if (offset === undefined || strideN === undefined || strideK === undefined || strideG === undefined || !nested || isSymbolic(count)) return undefined;
-  return { kind: "panels", groups: count, k, n, nr: panelWidth(n, single), kStep: 1, strideG, strideK: [{ size: k, stride: strideK }], strideN, as: "float32", ...(offset === 0 ? {} : { offset }) };
+  return { kind: "panels", groups: count, k, n, nr: n <= 4 ? 4 : 8, kStep: 1, strideG, strideK: [{ size: k, stride: strideK }], strideN, as: "float32", ...(offset === 0 ? {} : { offset }) };
 }
 
 /** Element offset of an access with its axes at 0, when nothing else varies in it. */
