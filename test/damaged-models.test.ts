@@ -46,6 +46,7 @@ describe("models", () => {
     ["a zero point of five axes", model([{ type: "QuantizeLinear", inputs: ["x", "s", "z"], outputs: ["y"] }], { opset: 21, initializers: { s: float([1], [2]), z: { dtype: "int8", dims: [1, 1, 1, 1, 1], data: Int8Array.of(1) } } }), /^OF3011: QuantizeLinear: zero points of \[1, 1, 1, 1, 1\] do not fit/],
     ["blocks of a scale that is single", model([{ type: "QuantizeLinear", inputs: ["x", "s"], outputs: ["y"], attributes: { block_size: 2 } }], { opset: 21, initializers: { s: float([1], [2]) } }), /^OF3011: QuantizeLinear: scales of \[1\] do not fit/],
     ["more blocks than the axis has", model([{ type: "QuantizeLinear", inputs: ["x", "s"], outputs: ["y"], attributes: { block_size: 2 } }], { opset: 21, inputs: { x: { dtype: "float32", dims: [1, 4] } }, initializers: { s: float([1, 3], [2, 2, 2]) } }), /^OF3011: QuantizeLinear: scales of \[1, 3\] do not fit/],
+    ["a tensor of less than nothing", model([{ type: "ConstantOfShape", inputs: ["s"], outputs: ["y"], attributes: { value: int64([1]) } }], { initializers: { s: int64([-1]) } }), /^OF3016: ConstantOfShape: its result would have the size -1/],
     ["floats for a shape", model([{ type: "Reshape", inputs: ["x", "s"], outputs: ["y"] }], { initializers: { s: float([2], [4, -1]) } }), /^OF3013: Reshape: input 'shape' is float32, must be int64 or int32/],
     ["a range from a float by integers", model([{ type: "Range", inputs: ["f", "i", "i"], outputs: ["y"] }], { initializers: { f: float([], [0]), i: { dtype: "int64", dims: [], data: BigInt64Array.of(3n) } } }), /^OF3013: Range: inputs start, limit, delta have different types/],
     ["a size that no memory has beside one that is open", model([{ type: "Unsqueeze", inputs: ["x"], outputs: ["u"], attributes: { axes: [1] } }, { type: "Expand", inputs: ["u", "s"], outputs: ["e"] }, { type: "Exp", inputs: ["e"], outputs: ["y"] }], { opset: 11, initializers: { s: int64([1, 2 ** 40, 1]) } }), /^OF5101.*WebAssembly has 4096 MiB/],
@@ -89,10 +90,13 @@ describe("models", () => {
 
 describe("runs", () => {
   const s = { dtype: "int64", dims: ["R"] } as const;
+  const resized = model([{ type: "Resize", inputs: ["x", "", "s"], outputs: ["y"], attributes: { mode: "nearest" } }], { opset: 19, inputs: { x, s: { dtype: "float32", dims: [2] } } });
   it.each<readonly [string, ModelSpec, Feeds, RegExp]>([
     ["a shape that the value does not broadcast to", model([{ type: "Expand", inputs: ["x", "s"], outputs: ["y"] }], { inputs: { x, s: { dtype: "int64", dims: [2] } } }), { x: new Fed("float32", [1, 2, 3, 4], [1, 4]), s: new Fed("int64", [2, 3], [2]) }, /^OF7014: shapes \[1, 4\] and \[2, 3\] do not broadcast/],
     ["an axis that there is not", model([{ type: "CumSum", inputs: ["x", "s"], outputs: ["y"] }], { inputs: { x, s: { dtype: "int64", dims: [] } } }), { x: new Fed("float32", [1, 2, 3, 4], [1, 4]), s: new Fed("int64", [2], []) }, /^OF7014: there is no axis 2 in a tensor of rank 2/],
     ["a position without a number", model([{ type: "SplitToSequence", inputs: ["x"], outputs: ["q"], attributes: { axis: 1 } }, { type: "SequenceAt", inputs: ["q", "s"], outputs: ["y"] }], { inputs: { x, s } }), { x: new Fed("float32", [1, 2, 3, 4], [1, 4]), s: new Fed("int64", [], [0]) }, /^OF7014: position NaN lies outside a sequence of 4/],
+    ["scales by which a result is larger than any memory", resized, { x: new Fed("float32", [1, 2, 3, 4], [1, 4]), s: new Fed("float32", [3e6, 3e6], [2]) }, /^OF7010: .*too large for this engine/],
+    ["scales by which a result is less than nothing", resized, { x: new Fed("float32", [1, 2, 3, 4], [1, 4]), s: new Fed("float32", [1, -2], [2]) }, /^OF7014: Resize: its result would have the size -8/],
   ])("%s", async (_, spec, feeds, error) => {
     const session = await load((await compile(modelBytes(spec))).artifact);
     expect((await refusal(() => session.run(feeds))).message).toMatch(error);

@@ -3,8 +3,9 @@
  * are computed in float32, as runtimes do, since floor and round decide by their last bit.
  */
 import { invariant } from "../core/assert.ts";
+import { fail } from "../core/diagnostic.ts";
 import type { Evaluate, EvaluateAttributes } from "../core/evaluate.ts";
-import { fromNumbers, rowMajorStrides, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
+import { numericData, rowMajorStrides, setNumber, sizeOf, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
 import { input, normalAxis, pick } from "./map-elements.ts";
 import { integersOf, numberOf, numbersOf, stringOf } from "./read-attribute.ts";
 
@@ -98,26 +99,42 @@ export const Resize: Evaluate = (inputs, attributes) => {
   const axes = resizedAxes(x.dims, roi && Array.from(toNumbers(roi)), given, given ? undefined : sizes && integersOf(sizes), attributes);
   const transform = stringOf(attributes, "coordinate_transformation_mode", "half_pixel"), mode = stringOf(attributes, "mode", "nearest");
   const nearest = stringOf(attributes, "nearest_mode", "round_prefer_floor"), crop = transform === "tf_crop_and_resize";
-  const dims = axes.map((a) => a.result);
-  const tables = axes.map((axis): (Tap[] | undefined)[] => Array.from({ length: axis.result }, (_, i) => {
+  const dims = axes.map((a) => a.result), wrong = dims.find((d) => !(d >= 0));
+  if (wrong !== undefined) fail("OF7014", `Resize: its result would have the size ${wrong}`, { hint: "check the scales and sizes that are fed" });
+  const tapsAt = (axis: AxisResize, i: number): Tap[] | undefined => {
     if (axis.scale === 1 && axis.size === axis.result && !crop) return [{ index: i, weight: 1 }];
     const at = coordinate(transform, i, axis);
     if (crop && (at < 0 || at > axis.size - 1)) return undefined;
     if (mode === "nearest") return [{ index: Math.min(Math.max(nearestIndex(nearest, at, axis.scale < 1), 0), axis.size - 1), weight: 1 }];
     return interpolate(mode === "linear" && numberOf(attributes, "antialias", 0) === 0 ? Math.min(Math.max(at, 0), axis.size - 1) : at, axis, attributes);
-  }));
-  return [mode === "nearest" && !crop ? pick(x, dims, sources(tables, rowMajorStrides(x.dims))) : weighted(x, dims, tables, numberOf(attributes, "extrapolation_value", 0))];
+  };
+  if (mode === "nearest" && !crop) return [pick(x, dims, sources(dims, rowMajorStrides(x.dims), (d, i) => { const axis = axes[d]; return (axis && tapsAt(axis, i)?.[0]?.index) ?? 0; }))];
+  const result = zeros(x.dtype, dims), tables = axes.map((axis) => Array.from({ length: axis.result }, (_, i) => tapsAt(axis, i)));
+  return [weighted(x, result, tables, numberOf(attributes, "extrapolation_value", 0))];
 };
 
-/** Flat source positions where each axis reads one position. */
-function sources(tables: readonly (Tap[] | undefined)[][], strides: readonly number[]): number[] {
-  return tables.reduce<number[]>((list, table, d) => list.flatMap((s) => table.map((taps) => s + (taps?.[0]?.index ?? 0) * (strides[d] ?? 0))), [0]);
+/**
+ * Flat source positions where each axis reads one position. Their memory is taken before anything else, so that a
+ * result that no memory has is refused at once.
+ */
+function sources(dims: readonly number[], strides: readonly number[], indexAt: (axis: number, i: number) => number): Uint32Array {
+  const positions = new Uint32Array(sizeOf(dims));
+  let block = 1;
+  for (let d = dims.length - 1; d >= 0 && positions.length > 0; d--) {
+    const size = dims[d] ?? 1;
+    for (let k = size - 1; k >= 0; k--) {
+      const from = indexAt(d, k) * (strides[d] ?? 0);
+      for (let j = 0; j < block; j++) positions[k * block + j] = (positions[j] ?? 0) + from;
+    }
+    block *= size;
+  }
+  return positions;
 }
 
 /** Σ of products of weights; `outside` where an axis reads nothing. */
-function weighted(x: Tensor, dims: readonly number[], tables: readonly (Tap[] | undefined)[][], outside: number): Tensor {
-  const values = toNumbers(x), strides = rowMajorStrides(x.dims), own = rowMajorStrides(dims);
-  return fromNumbers(x.dtype, dims, Float64Array.from({ length: sizeOf(dims) }, (_, i) => {
+function weighted(x: Tensor, into: Tensor, tables: readonly (Tap[] | undefined)[][], outside: number): Tensor {
+  const { dims } = into, values = toNumbers(x), strides = rowMajorStrides(x.dims), own = rowMajorStrides(dims), data = numericData(into);
+  const element = (i: number): number => {
     let taps: Tap[] = [{ index: 0, weight: 1 }];
     for (let d = 0; d < dims.length; d++) {
       const along = tables[d]?.[Math.floor(i / (own[d] ?? 1)) % (dims[d] ?? 1)];
@@ -125,5 +142,7 @@ function weighted(x: Tensor, dims: readonly number[], tables: readonly (Tap[] | 
       taps = taps.flatMap((t) => along.map((u) => ({ index: t.index + u.index * (strides[d] ?? 0), weight: t.weight * u.weight })));
     }
     return taps.reduce((s, t) => s + t.weight * (values[t.index] ?? 0), 0);
-  }));
+  };
+  for (let i = 0; i < data.length; i++) setNumber(data, into.dtype, i, element(i));
+  return into;
 }

@@ -16,6 +16,12 @@ function constantOf(t: Tensor): Expr {
   return constant(type.scalar === "i64" || type.scalar === "u64" ? toBigInts(t)[0] ?? 0n : toNumbers(t)[0] ?? 0, type);
 }
 
+/** How many elements a result has, where they are few enough to be followed; more are not even made. */
+function fewElements(shape: readonly Dim[]): number | undefined {
+  const count = isStatic(shape) && shape.every((d) => d >= 0) ? shape.reduce((n, d) => n * d, 1) : Infinity;
+  return count <= elementLimit ? count : undefined;
+}
+
 export const ConstantOfShape = defineOp({
   type: "ConstantOfShape", domain: "", since: 9, evaluate: evaluate.ConstantOfShape,
   inputs: { input: "required" }, integers: ["input"],
@@ -25,16 +31,12 @@ export const ConstantOfShape = defineOp({
     const dtype = value?.dtype ?? "float32", shape = elementsOf(input);
     if (value && value.data.length !== 1) context.fail("OF3012", "attribute 'value' must have one element");
     if (!shape) return [{ dtype, shape: openShape(input, context) }];
-    const count = isStatic(shape) ? shape.reduce((n, d) => n * d, 1) : Infinity;
-    const element = value && dtype !== "string" ? toNumbers(value)[0] : undefined;
-    return [typeWith(dtype, shape, Number.isInteger(element) && element !== undefined && count <= elementLimit ? new Array<Dim>(count).fill(element) : undefined)];
+    const count = fewElements(shape), element = value && dtype !== "string" ? toNumbers(value)[0] : undefined;
+    return [typeWith(dtype, shape, Number.isInteger(element) && element !== undefined && count !== undefined ? new Array<Dim>(count).fill(element) : undefined)];
   },
   lowerable: ({ input }, { value }) => elementsOf(input) !== undefined && value?.dtype !== "string",
   lower: (_, { value }) => [() => (value ? constantOf(value) : constant(0, scalarType("f32")))],
 });
-
-/** Whether a result is small enough to follow its elements; more are not even made. */
-const isFew = (shape: readonly Dim[]): boolean => isStatic(shape) && shape.reduce((n, d) => n * d, 1) <= elementLimit;
 
 export const Expand = defineOp({
   type: "Expand", domain: "", since: 8, evaluate: evaluate.Expand,
@@ -50,7 +52,7 @@ export const Expand = defineOp({
       if (!target) return typeof own === "number" && own !== 1 ? own : i < rank - wanted.length ? own : size;
       return broadcastDim(own, size) ?? context.fail("OF3011", `${formatShape(input.shape)} does not expand to ${formatShape(target)}`);
     });
-    return [typeWith(input.dtype, out, isFew(out) ? movedElements(evaluate.Expand, [input, shape], [0], {}, 1)?.[0] : undefined)];
+    return [typeWith(input.dtype, out, fewElements(out) !== undefined ? movedElements(evaluate.Expand, [input, shape], [0], {}, 1)?.[0] : undefined)];
   },
   lowerable: ({ input, shape }) => input.dtype !== "string" && elementsOf(shape) !== undefined,
   lower: ({ input }, _, context) => {
