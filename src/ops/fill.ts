@@ -70,7 +70,7 @@ export const Tile = defineOp({
     const counts = elementsOf(repeats);
     if (counts && counts.length !== input.shape.length) context.fail("OF3011", `repeats needs ${input.shape.length} elements, got ${counts.length}`);
     const shape = input.shape.map((d, i): Dim => (counts ? dimMul(d, counts[i] ?? 1) : context.fresh(`d${i}`)));
-    return [typeWith(input.dtype, shape, isFew(shape) ? movedElements(evaluate.Tile, [input, repeats], [0], {}, 1)?.[0] : undefined)];
+    return [typeWith(input.dtype, shape, fewElements(shape) !== undefined ? movedElements(evaluate.Tile, [input, repeats], [0], {}, 1)?.[0] : undefined)];
   },
   lowerable: ({ input, repeats }) => input.dtype !== "string" && elementsOf(repeats) !== undefined,
   lower: ({ input }, _, context) => {

@@ -32,7 +32,7 @@ function sizesOf({ query, key, value }: Pick<Given<TypeInfo>, "query" | "key" | 
 }
 
 function infer(given: Given<TypeInfo>, options: Options, context: InferContext): readonly TypeInfo[] {
-  const { query, past_state, decay, beta } = given, { q_num_heads: heads, kv_num_heads: states, update_rule: rule } = options;
+  const { query, key, value, past_state, decay, beta } = given, { q_num_heads: heads, kv_num_heads: states, update_rule: rule } = options;
   checkType(context, query, "query", "float");
   if (!rules.includes(rule)) context.fail("OF3012", `unknown update_rule '${rule}'`, `it is one of ${rules.join(", ")}`);
   if (heads < 1 || states < 1 || (heads % states !== 0 && states % heads !== 0)) context.fail("OF3012", `${heads} query heads and ${states} key heads do not share evenly`);
@@ -41,11 +41,24 @@ function infer(given: Given<TypeInfo>, options: Options, context: InferContext):
   if (rule.endsWith("delta") && !beta) context.fail("OF3001", `update_rule '${rule}' needs its input 'beta'`);
   const sizes = sizesOf(given, options);
   if (typeof sizes === "string") return context.fail("OF3011", sizes);
+  const { batch, tokens, depth, width } = sizes, perToken = (size: Dim | undefined): readonly Dim[] => [batch, tokens, size ?? 1];
+  const check = (name: string, t: TypeInfo | undefined, ...shapes: readonly (readonly Dim[])[]): void => {
+    if (t && !shapes.some((shape) => mayBe(t.shape, shape))) context.fail("OF3011", `${name} must be ${shapes.map(formatShape).join(" or ")}, got ${formatShape(t.shape)}`);
+  };
+  check("key", key, perToken(key.shape[2]));
+  check("value", value, perToken(value.shape[2]));
+  check("decay", decay, perToken(states), perToken(states * depth));
+  check("beta", beta, perToken(states), perToken(1));
+  check("past_state", past_state, [batch, states, depth, width]);
   return [
-    { dtype: query.dtype, shape: [sizes.batch, sizes.tokens, sizes.results * sizes.width] },
-    { dtype: past_state?.dtype ?? query.dtype, shape: [sizes.batch, states, sizes.depth, sizes.width] },
+    { dtype: query.dtype, shape: [batch, tokens, sizes.results * width] },
+    { dtype: past_state?.dtype ?? query.dtype, shape: [batch, states, depth, width] },
   ];
 }
+
+/** Whether a shape may be this one, by the sizes that are numbers. */
+const mayBe = (own: readonly Dim[], shape: readonly Dim[]): boolean =>
+  own.length === shape.length && own.every((d, i) => d === shape[i] || typeof d !== "number" || typeof shape[i] !== "number");
 
 /** Writes the loops of one node. */
 class Recurrence {

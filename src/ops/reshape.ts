@@ -55,6 +55,7 @@ export const Reshape = defineOp({
 export function openShape(shape: TypeInfo, context: InferContext): readonly Dim[] {
   const [rank] = shape.shape;
   if (shape.shape.length !== 1 || typeof rank !== "number") return context.fail("OF3014", "the number of result axes is not known", "fix the sizes with --input_shape");
+  if (rank > mostAxes) context.fail("OF3020", `its result would have ${rank} axes`, `tensors have at most ${mostAxes}`);
   return Array.from({ length: rank }, (_, i) => context.fresh(`d${i}`));
 }
 
