@@ -18,9 +18,10 @@ export type Stmt =
   /**
    * Work that several threads may share: runs `body` for ranges [from, to) that together cover [0, outer·inner), in any
    * order and at the same time; all of it is one range as well. A range lies within one group of `inner`, or is made of
-   * whole ones. Ranges of fewer than `grain` are not worth a thread's while. `from` and `to` are i32 locals of the body.
+   * whole ones. Ranges of fewer than `grain` are not worth a thread's while; one
+   * iteration is roughly `work` instructions. `from` and `to` are i32 locals of the body.
    */
-  | { readonly kind: "split"; readonly from: string; readonly to: string; readonly outer: Dim; readonly inner: Dim; readonly grain: number; readonly body: Stmt }
+  | { readonly kind: "split"; readonly from: string; readonly to: string; readonly outer: Dim; readonly inner: Dim; readonly grain: number; readonly work: number; readonly body: Stmt }
   | { readonly kind: "block"; readonly body: readonly Stmt[] }
   /** Declares a local; names are unique in a kernel. It may be assigned later. */
   | { readonly kind: "let"; readonly name: string; readonly value: Expr }

@@ -35,6 +35,15 @@ describe("packed weights", () => {
     expect(packed(one)).toEqual(packTensor(all, spec).data);
     expect(packed(fromNumbers("float32", [1], [0.4]))).not.toEqual(packTensor(all, spec).data);
   });
+  it.each([[1, 6, 10, 4], [3, 2, 8, 4], [2, 5, 3, 8]])("panels of one number: %i groups of %i x %i in columns of %i", (groups, k, n, nr) => {
+    const spec: PackSpec = { kind: "panels", groups, k, n, nr, kStep: 1, strideG: k * n, strideK: [{ size: k, stride: n }], strideN: 1, as: "float32" };
+    const dims = [groups, k, n], one = fromNumbers("float32", [1], [0.3]), all = fromNumbers("float32", dims, new Array<number>(groups * k * n).fill(0.3));
+    const out = new Float32Array(packedLength(dims, spec)).fill(7), pairs = new Float32Array(packedLength(dims, { ...spec, kStep: 2 }));
+    packUniformInto(out, one, () => expect.fail("no tensor of all elements is needed"), spec);
+    expect(out).toEqual(packTensor(all, spec).data);
+    packUniformInto(pairs, one, () => all, { ...spec, kStep: 2 });
+    expect(pairs).toEqual(packTensor(all, { ...spec, kStep: 2 }).data);
+  });
   it("Winograd kernels: a tile times them sums to the convolution", () => {
     const weights = count(1, 1, 3, 3);
     const u = packTensor(weights, { kind: "winograd", tile: 4, m: 1, c: 1, nr: 1 }).data as Float32Array;

@@ -41,8 +41,20 @@ export function packInto(out: TypedArray, source: Tensor, spec: PackSpec): void 
 
 /** As `packInto`, of a tensor whose elements are all that of `one`; `whole` makes that tensor where it is needed. */
 export function packUniformInto(out: TypedArray, one: Tensor, whole: () => Tensor, spec: PackSpec): void {
-  if (spec.kind === "winograd") packUniformWinograd(out as Float32Array, toNumbers(one)[0] ?? 0, spec);
+  const [value = 0] = toNumbers(one);
+  if (spec.kind === "winograd") packUniformWinograd(out as Float32Array, value, spec);
+  else if (spec.kind === "panels" && isPlain(spec)) fillPanels(out as Float32Array, value, spec);
   else packInto(out, whole(), spec);
+}
+
+/** Whether panels hold float32 as it is, and zeros past the last column alone. */
+const isPlain = ({ as, kStep, subtract = 0, strideK }: Spec<"panels">): boolean => as === "float32" && kStep === 1 && subtract === 0 && strideK.every(({ size, padded = size }) => padded === size);
+
+function fillPanels(out: Float32Array, value: number, { groups, k, n, nr }: Spec<"panels">): void {
+  const columns = n % nr, panels = Math.ceil(n / nr);
+  out.fill(value);
+  if (columns === 0) return;
+  for (let g = 0; g < groups; g++) for (let at = ((g + 1) * panels - 1) * k * nr, end = at + k * nr; at < end; at += nr) out.fill(0, at + columns, at + nr);
 }
 
 const bytesIn = (data: TypedArray): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);

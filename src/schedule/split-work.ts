@@ -57,10 +57,10 @@ function splitLoop(before: readonly Stmt[], first: Loop, after: readonly Stmt[],
   if (!isSymbolic(all) && all < 2 * least) return undefined;
   const from = fresh("from"), to = fresh("to");
   const body = new Ranges(levels, fresh).level(0, local(from, i32), local(to, i32));
-  const grain = Math.floor(least / Math.max(1, nominal(work)));
+  const each = Math.max(1, nominal(work)), grain = Math.floor(least / each);
   // What ranges of one group do again each should be little to what they share.
   const repeats = innermost.before.some((s) => s.kind !== "let");
-  return { kind: "split", from, to, outer, inner, grain: Math.max(1, repeats ? Math.ceil(nominal(inner) / mostRepeats) : 1, grain), body: block(...body) };
+  return { kind: "split", from, to, outer, inner, grain: Math.max(1, repeats ? Math.ceil(nominal(inner) / mostRepeats) : 1, grain), work: each, body: block(...body) };
 }
 
 /** The parallel loop in a parallel loop's body, where splitting it too pays. */

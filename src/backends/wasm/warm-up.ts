@@ -10,19 +10,19 @@ import type { Opcode } from "./opcodes.ts";
 import type { KernelCall } from "./plain-segment.ts";
 
 /** A function that is worth warming up, with the parameters it takes and its bytes. */
-interface Candidate { readonly index: number; readonly parameters: number; readonly bytes: number; pieces: number }
+interface Candidate { readonly index: number; readonly parameters: number; readonly bytes: number; instructions: number }
 
 /**
- * Bytes of code that may be compiled again for each smallest piece of work (schedule/split-work.ts): a kernel with less to
- * do in a run is over before better code is there, and compiling it would only hold up the others.
+ * Instructions that a run must have for each byte of a kernel's code: with fewer to do it is over before better code is
+ * there, and compiling it would only hold up the others.
  */
-const bytesForPiece = 108;
-/** Bytes of code that are run of each function: engines count about so. */
-const bytesRun = 600_000;
+const leastForByte = 600;
+/** Bytes of code that a call runs of each function, by which V8 counted a function as hot up to version 11 (Node 20). */
+const bytesRun = 900_000;
 
 /** The function; undefined where no kernel is worth it. `bytesOf` tells the size of a function's code. */
 export function emitWarmUp(calls: readonly KernelCall[], bytesOf: (index: number) => number, set: ReadonlyMap<string, Opcode>): FunctionBuilder | undefined {
-  const found = candidates(calls, bytesOf).filter((c) => c.pieces * bytesForPiece >= c.bytes);
+  const found = candidates(calls, bytesOf).filter((c) => c.instructions >= leastForByte * c.bytes);
   if (found.length === 0) return undefined;
   const f = new FunctionBuilder("warm_up", { params: [], results: [] }, set), left = f.local("i32");
   for (const { index, parameters, bytes } of found) {
@@ -47,12 +47,12 @@ function candidates(calls: readonly KernelCall[], bytesOf: (index: number) => nu
   for (const { phases } of calls) for (const { call, index } of phases) {
     const { split } = call.phase;
     if (!split) continue;
-    const known = found.get(index) ?? { index, parameters: call.function.type.params.length, bytes: bytesOf(index), pieces: 0 };
-    known.pieces += piecesOf(split);
+    const known = found.get(index) ?? { index, parameters: call.function.type.params.length, bytes: bytesOf(index), instructions: 0 };
+    known.instructions += instructionsOf(split);
     found.set(index, known);
   }
   return [...found.values()];
 }
 
 /** Sizes that are known only when running count as 16. */
-const piecesOf = ({ outer, inner, grain }: PhaseSplit): number => [outer, inner].map((d) => evaluateDim(d, () => 16)).reduce((a, b) => a * b, 1) / grain;
+const instructionsOf = ({ outer, inner, work }: PhaseSplit): number => [outer, inner].map((d) => evaluateDim(d, () => 16)).reduce((a, b) => a * b, work);
