@@ -41,7 +41,7 @@ export function packInto(out: TypedArray, source: Tensor, spec: PackSpec): void 
 
 /** As `packInto`, of a tensor whose elements are all that of `one`; `whole` makes that tensor where it is needed. */
 export function packUniformInto(out: TypedArray, one: Tensor, whole: () => Tensor, spec: PackSpec): void {
-  const [value = 0] = toNumbers(one);
+  const value = toNumbers(one)[0] ?? 0;
   if (spec.kind === "winograd") packUniformWinograd(out as Float32Array, value, spec);
   else if (spec.kind === "panels" && isPlain(spec)) fillPanels(out as Float32Array, value, spec);
   else packInto(out, whole(), spec);
