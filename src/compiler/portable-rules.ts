@@ -5,11 +5,11 @@
  */
 import type { Rule } from "../rewrite/rule.ts";
 import {
-  combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights, mergeSiblingProducts, mergeSlices, recogniseAttention,
+  combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights, mergeSiblingProducts, mergeSlices, recogniseAttention,
 } from "../rules/index.ts";
 
 const forOwnKernels: ReadonlySet<Rule> = new Set([
-  combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights,
+  combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights,
 ]);
 
 /** What would hide attention from onnxruntime's optimiser, which makes one operator of it and its projections. */

@@ -1,18 +1,20 @@
 /**
  * Operators on quantised values that onnxruntime's quantiser writes (com.microsoft). Each is compiled as DequantizeLinear,
- * the operator itself and QuantizeLinear, which become one kernel that reads and writes 8 bits.
+ * the operator itself and QuantizeLinear, which become one kernel that reads and writes 8 bits; those that read an element
+ * several times reduce the integers themselves.
  */
 import { broadcastShapes, formatShape } from "../core/dim.ts";
 import { dtypes } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
-import { defineOp, float, int, named, required, type AttributeSpec, type Attributes, type ExpandContext, type OpDef, type TypeInfo } from "../graph/op.ts";
+import { defineOp, float, int, named, required, type AttributeSpec, type Attributes, type ElementFunction, type ExpandContext, type Operand, type OpDef, type TypeInfo } from "../graph/op.ts";
 import * as evaluate from "../evaluate/com-microsoft-qlinear.ts";
 import { LeakyRelu, Sigmoid } from "./activation.ts";
 import { Concat } from "./concat.ts";
 import { agreeBroadcast, checkType } from "./element-wise.ts";
 import { Expansion } from "./expansion.ts";
 import { GlobalAveragePool } from "./global-pool.ts";
-import { AveragePool } from "./pool.ts";
+import { AveragePool, type PoolOptions } from "./pool.ts";
+import { averageElement, keepsOrder, quantizedUnary, singleScales, softmaxElement, standsInFew, type QuantizedUnary } from "./qlinear-reductions.ts";
 import { checkQuantized, isSingle } from "./quantization.ts";
 import { DequantizeLinear, QuantizeLinear } from "./quantize-linear.ts";
 import { Softmax } from "./softmax.ts";
@@ -59,18 +61,35 @@ const unary = ({ type, evaluate: definition, of, attributes = {}, own = (a) => a
   },
 });
 
+/** The operator with a kernel of its own, where scales are single and `when` holds; else it is compiled as its parts. */
+const onIntegers = (op: OpDef, element: (operands: QuantizedUnary<Operand>, attributes: Attributes) => ElementFunction, when: (types: QuantizedUnary<TypeInfo>, attributes: Attributes) => boolean): OpDef => ({
+  ...op, fusionKind: "reduction",
+  lower: (operands, attributes) => [element(quantizedUnary(operands), attributes)],
+  lowerable: (types, attributes) => { const own = quantizedUnary(types); return singleScales(own) && when(own, attributes); },
+});
+
+/** A pool's attributes, as its windows take them. */
+export function poolOptions(attributes: Attributes): PoolOptions & { readonly count_include_pad: number } {
+  const list = (name: string): readonly number[] | undefined => { const v = attributes[name]; return isNumbers(v) ? v : undefined; };
+  return {
+    auto_pad: String(attributes["auto_pad"] ?? "NOTSET"), ceil_mode: Number(attributes["ceil_mode"] ?? 0), count_include_pad: Number(attributes["count_include_pad"] ?? 0),
+    kernel_shape: list("kernel_shape") ?? [], dilations: list("dilations"), pads: list("pads"), strides: list("strides"),
+  };
+}
+const isNumbers = (v: Attributes[string]): v is readonly number[] => Array.isArray(v) && v.every((x) => typeof x === "number");
+
 const withoutLayout = ({ channels_last: _, ...rest }: Attributes): Attributes => rest;
 
 export const QLinearSigmoid: OpDef = unary({ type: "QLinearSigmoid", evaluate: evaluate.QLinearSigmoid, of: Sigmoid });
 export const QLinearLeakyRelu: OpDef = unary({ type: "QLinearLeakyRelu", evaluate: evaluate.QLinearLeakyRelu, of: LeakyRelu, attributes: { alpha: float(0.01) } });
-export const QLinearSoftmax: OpDef = unary({
+export const QLinearSoftmax: OpDef = onIntegers(unary({
   type: "QLinearSoftmax", evaluate: evaluate.QLinearSoftmax, of: Softmax, attributes: { axis: int(-1), opset: required("int") },
   own: ({ axis, opset }) => ({ axis, flatten: Number(opset) < 13 ? 1 : 0 }),
-});
-export const QLinearAveragePool: OpDef = unary({
+}), (operands, { axis, opset }) => softmaxElement(operands, { axis: Number(axis), flatten: Number(opset) < 13 ? 1 : 0 }), keepsOrder);
+export const QLinearAveragePool: OpDef = onIntegers(unary({
   type: "QLinearAveragePool", evaluate: evaluate.QLinearAveragePool, of: AveragePool, own: withoutLayout,
   attributes: { ...AveragePool.attributes, channels_last: int(0) },
-});
+}), (operands, options) => averageElement(operands, poolOptions(options), Boolean(options["channels_last"])), (_, options) => standsInFew(poolOptions(options)));
 export const QLinearGlobalAveragePool: OpDef = unary({
   type: "QLinearGlobalAveragePool", evaluate: evaluate.QLinearGlobalAveragePool, of: GlobalAveragePool, own: withoutLayout, attributes: { channels_last: int(0) },
 });

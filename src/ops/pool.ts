@@ -10,9 +10,10 @@ import { checkWindows, guarded, insideOf, operand, positionOf, readWindow, windo
 /** The attributes of a pool over windows. */
 export const poolAttributes = { ...windowAttributes, ceil_mode: int(0), kernel_shape: required("ints") } as const satisfies Record<string, AttributeSpec>;
 
-interface PoolOptions extends WindowOptions { readonly kernel_shape: readonly number[] }
+export interface PoolOptions extends WindowOptions { readonly kernel_shape: readonly number[] }
 
-const poolWindows = (x: TypeInfo, options: PoolOptions): readonly Window[] => windowsOf(x.shape.slice(2), options.kernel_shape, options);
+/** The windows of a pool over `x`, channels in axis 1. */
+export const poolWindows = (x: { readonly shape: readonly Dim[] }, options: PoolOptions): readonly Window[] => windowsOf(x.shape.slice(2), options.kernel_shape, options);
 
 function inferPool(x: TypeInfo, options: PoolOptions, context: InferContext): readonly Dim[] {
   const rank = x.shape.length - 2;
@@ -21,7 +22,8 @@ function inferPool(x: TypeInfo, options: PoolOptions, context: InferContext): re
   return [...x.shape.slice(0, 2), ...poolWindows(x, options).map((w) => w.output)];
 }
 
-const taps = (windows: readonly Window[]): readonly number[] => windows.map((w) => w.kernel);
+/** Taps along each axis. */
+export const taps = (windows: readonly Window[]): readonly number[] => windows.map((w) => w.kernel);
 
 /** The least value of a dtype, which a maximum over padding alone gives. */
 function lowest(dtype: DType, type: Type): number | bigint {
@@ -89,6 +91,15 @@ function countedTaps(w: Window, o: Expr, withPadding: boolean): Expr | number {
   return first ? sub(last, first) : last;
 }
 
+/** How many elements the window at these output positions averages, as a number of `type`. */
+export function tapCount(windows: readonly Window[], output: readonly Expr[], withPadding: boolean, type: Type): Expr {
+  const counts = windows.map((w, d) => countedTaps(w, operand(output, d), withPadding));
+  const fixed = counts.reduce<number>((n, c) => (typeof c === "number" ? n * c : n), 1);
+  const varying = counts.filter((c) => typeof c !== "number");
+  const count = varying.reduce((product, c) => mul(product, c), constant(fixed, scalarType("i32")));
+  return varying.length ? cast(count, type.scalar) : constant(fixed, type);
+}
+
 /** ceil_mode may let the last window hang over the padded input. */
 function overrunsPadding(w: Window): boolean {
   if (typeof w.output !== "number" || typeof w.input !== "number" || typeof w.padBegin !== "number" || typeof w.padEnd !== "number") return w.mayOverrun;
@@ -108,11 +119,7 @@ export const AveragePool = defineOp({
     const windows = poolWindows(X, attributes);
     return [(...indices) => {
       const total = reduce("add", taps(windows), (...k) => readWindow(windows, indices.slice(2), k, (p) => X.at(operand(indices, 0), operand(indices, 1), ...p), 0));
-      const counts = windows.map((w, d) => countedTaps(w, operand(indices, d + 2), attributes.count_include_pad !== 0));
-      const fixed = counts.reduce<number>((n, c) => (typeof c === "number" ? n * c : n), 1);
-      const varying = counts.filter((c) => typeof c !== "number");
-      const count = varying.reduce((product, c) => mul(product, c), constant(fixed, scalarType("i32")));
-      return div(total, varying.length ? cast(count, total.type.scalar) : constant(fixed, total.type));
+      return div(total, tapCount(windows, indices.slice(2), attributes.count_include_pad !== 0, total.type));
     }];
   },
   write: (node, opset) => {

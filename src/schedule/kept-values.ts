@@ -1,9 +1,9 @@
 /**
  * Values computed twice in a row of passes: where a reduction folds costly values (the exponentials of a softmax) that a
  * later loop over the same elements computes again to store something made of them, the reduction leaves them in the
- * output's memory and the later loop reads them there.
+ * output's memory and the later loop reads them there; in working memory for one row where the output is of another type.
  */
-import { dimEqual } from "../core/dim.ts";
+import { dimEqual, type Dim } from "../core/dim.ts";
 import { axisOf, load, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import type { ExprTable } from "../kernel/share.ts";
 import { block, type Stmt } from "../kernel/stmt.ts";
@@ -17,17 +17,22 @@ export interface KeptValues {
   readonly first: { readonly axis: Axis; readonly body: Stmt };
   readonly between: readonly Stmt[];
   readonly last: { readonly axis: Axis; readonly body: Stmt };
+  /** Working memory that they are kept in; absent where that is the output's. */
+  readonly scratch?: Buffer;
 }
 
 /** Cheaper values are computed again. */
 const costly = 16;
 
-/** The block with values kept; undefined where there are none worth it. `aliased` may share memory with an output. */
-export function keepValues(s: Stmt, table: ExprTable, aliased: ReadonlySet<Buffer>): KeptValues | undefined {
+/**
+ * The block with values kept; undefined where there are none worth it. `aliased` may share memory with an output;
+ * `scratch` gives working memory for so many float32 numbers.
+ */
+export function keepValues(s: Stmt, table: ExprTable, aliased: ReadonlySet<Buffer>, scratch?: (length: Dim) => Buffer): KeptValues | undefined {
   const all = statementsOf(s), last = all.at(-1);
   if (all.length < 2 || last?.kind !== "for" || !isWhole(last)) return undefined;
   const [store, ...more] = resolved(last, table);
-  if (store?.kind !== "store" || more.length || store.buffer.dtype !== "float32") return undefined;
+  if (store?.kind !== "store" || more.length || (store.buffer.dtype !== "float32" && !scratch)) return undefined;
   const position = all.findLastIndex((x) => x !== last && x.kind === "for");
   const fold = all[position];
   if (fold?.kind !== "for" || !isWhole(fold) || !dimEqual(fold.axis.extent, last.axis.extent)) return undefined;
@@ -36,15 +41,19 @@ export function keepValues(s: Stmt, table: ExprTable, aliased: ReadonlySet<Buffe
   const value = accumulate.value;
   const again = table.make(mapExpr(value, (e) => (e.kind === "axis" && e.axis === fold.axis ? axisOf(last.axis) : e)));
   if (expressionCost([value]) < costly || !contains(store.value, again)) return undefined;
-  const kept = table.make(load(store.buffer, store.indices));
+  if (value.type.scalar !== "f32") return undefined;
+  const inOutput = store.buffer.dtype === "float32" || !scratch;
+  const buffer = inOutput ? store.buffer : scratch(last.axis.extent), indices = inOutput ? store.indices : [table.make(axisOf(last.axis))];
+  const kept = table.make(load(buffer, indices));
   const rest = table.make(mapExpr(store.value, (e) => e, new Map([[again, kept]])));
-  if (readsAny(rest, aliased)) return undefined;
-  const at = store.indices.map((i) => table.make(mapExpr(i, (e) => (e.kind === "axis" && e.axis === last.axis ? axisOf(fold.axis) : e))));
-  if (readsElsewhere(value, aliased, at)) return undefined;
+  if (inOutput && readsAny(rest, aliased)) return undefined;
+  const at = indices.map((i) => table.make(mapExpr(i, (e) => (e.kind === "axis" && e.axis === last.axis ? axisOf(fold.axis) : e))));
+  if (inOutput && readsElsewhere(value, aliased, at)) return undefined;
   return {
     before: all.slice(0, position), between: all.slice(position + 1, -1),
-    first: { axis: fold.axis, body: block(accumulate, { kind: "store", buffer: store.buffer, indices: at, value }) },
+    first: { axis: fold.axis, body: block(accumulate, { kind: "store", buffer, indices: at, value }) },
     last: { axis: last.axis, body: { ...store, value: rest } },
+    ...(inOutput ? {} : { scratch: buffer }),
   };
 }
 

@@ -5,9 +5,9 @@
  * (channels of a pooling in NHWC) or the innermost one. Reductions along contiguous memory are folded in lanes.
  */
 import { present } from "../core/assert.ts";
-import { isSymbolic } from "../core/dim.ts";
+import { dimMul, isSymbolic, type Dim } from "../core/dim.ts";
 import type { Axis, Buffer } from "../kernel/expr.ts";
-import type { Kernel, Layout } from "../kernel/kernel.ts";
+import { rowMajor, type Kernel, type Layout } from "../kernel/kernel.ts";
 import type { Placement } from "../kernel/program.ts";
 import { ExprTable } from "../kernel/share.ts";
 import { block, type LoopMode, type Stmt } from "../kernel/stmt.ts";
@@ -32,17 +32,31 @@ import { LaneAnalysis, lanes, scalarCopy } from "./vectorize.ts";
  * which reductions of floats add. Kernels that say `loadAt` or `storeAt` already keep their loops.
  */
 export function scheduleLoops(kernel: Kernel, placements: ReadonlyMap<Buffer, Placement>): Kernel {
-  const layoutOf = (b: Buffer): Layout => present(placements.get(b), `placement of ${b.name}`).layout;
+  const scratch = new Map<Buffer, Layout>();
+  const layoutOf = (b: Buffer): Layout => scratch.get(b) ?? present(placements.get(b), `placement of ${b.name}`).layout;
   const fresh = freshNames(kernel.body);
   const table = new ExprTable();
   const aliased = new Set(kernel.inPlace?.map((pair) => pair.input));
   const body = perfectNests(mapStmtExprs(expandReductions(kernel.body, fresh), (e) => table.make(e)), table, aliased);
-  const scheduled = new LoopScheduler({ strides: new Strides(table, layoutOf), fresh }, aliased).top(body);
-  return { ...kernel, body: foldMaxima(scheduled, fresh) };
+  const used: Buffer[] = [];
+  const make = (length: Dim): Buffer => {
+    const buffer: Buffer = { name: `${kernel.name}_kept${scratch.size}`, dtype: "float32", shape: [length] };
+    scratch.set(buffer, rowMajor(buffer.shape, dimMul));
+    return buffer;
+  };
+  const scheduled = new LoopScheduler({ strides: new Strides(table, layoutOf), fresh }, aliased, { make, use: (buffer) => { used.push(buffer); } }).top(body);
+  return { ...kernel, scratch: [...kernel.scratch, ...used], body: foldMaxima(scheduled, fresh) };
 }
 
 /** Most loops that one loop is split into where conditions turn. */
 const mostRanges = 5;
+
+interface Working {
+  /** Memory for so many float32 numbers. */
+  make(length: Dim): Buffer;
+  /** Says that a kernel takes it. */
+  use(buffer: Buffer): void;
+}
 
 class LoopScheduler {
   private readonly context: LaneContext;
@@ -50,11 +64,13 @@ class LoopScheduler {
   private readonly table: ExprTable;
   private readonly fresh: Fresh;
   private readonly aliased: ReadonlySet<Buffer>;
+  private readonly working: Working;
   /** That of the loops of the nest at hand: those at the top of the kernel may be shared by threads. */
   private mode: LoopMode = "serial";
 
-  constructor(context: LaneContext, aliased: ReadonlySet<Buffer>) {
+  constructor(context: LaneContext, aliased: ReadonlySet<Buffer>, working: Working) {
     this.context = context;
+    this.working = working;
     this.aliased = aliased;
     this.strides = context.strides;
     this.table = context.strides.table;
@@ -97,11 +113,12 @@ class LoopScheduler {
 
   /** Passes over a contiguous row, the first of which leaves values for the last. */
   private keptValues(s: Stmt): Stmt | undefined {
-    const kept = keepValues(s, this.table, this.aliased);
+    const kept = keepValues(s, this.table, this.aliased, this.working.make);
     if (!kept) return undefined;
     const { first, last } = kept;
     const contiguous = this.strides.accesses(last.body).every(({ access }) => { const d = this.strides.along(access, last.axis); return d === 0 || d === 1; });
     if (!contiguous || !canFoldInLanes(first.axis, first.body, this.strides)) return undefined;
+    if (kept.scratch) this.working.use(kept.scratch);
     const each = (list: readonly Stmt[]): Stmt[] => list.map((b) => this.statement(b));
     return block(...each(kept.before), foldInLanes([], first.axis, first.body, this.context), ...each(kept.between), vectorLoop(last.axis, last.body, this.context));
   }
