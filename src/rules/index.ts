@@ -46,6 +46,7 @@ import { pickFromConcat } from "./pick-from-concat.ts";
 import { quantizeBeforeMovement } from "./quantize-before-movement.ts";
 import { quantizeConv } from "./quantize-conv.ts";
 import { quantizeMatmul } from "./quantize-matmul.ts";
+import { quantizeReduction } from "./quantize-reduction.ts";
 import { quantizeSelection } from "./quantize-selection.ts";
 import { quantizeSplit } from "./quantize-split.ts";
 import { recogniseAttention } from "./recognise-attention.ts";
@@ -65,7 +66,7 @@ import { selectRowsBeforeProduct } from "./select-rows-before-product.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -114,6 +115,7 @@ export const rules: readonly Rule[] = [
   quantizeBeforeMovement,
   quantizeConv,
   quantizeMatmul,
+  quantizeReduction,
   quantizeSelection,
   quantizeSplit,
   recogniseAttention,
