@@ -36,9 +36,9 @@ const mostRetried = 512;
 
 /**
  * Places blocks. A block whose entry in `placedBefore` is a number stays there, so that a plan can be completed when more
- * sizes become known.
+ * sizes become known. What is not `thorough` takes a twentieth of the time, and the best of the orders as they are.
  */
-export function place(blocks: readonly PlacedBlock[], placedBefore: readonly (number | undefined)[] = []): Placed {
+export function place(blocks: readonly PlacedBlock[], placedBefore: readonly (number | undefined)[] = [], thorough = true): Placed {
   const least = lowerBound(blocks);
   let best: Placed | undefined;
   const attempt = (sequence: readonly number[]): Placed => {
@@ -52,7 +52,7 @@ export function place(blocks: readonly PlacedBlock[], placedBefore: readonly (nu
     attempt(sequence);
     if (best && best.total <= least) return best;
   }
-  for (const given of open.length > mostRetried ? [] : sequences) {
+  for (const given of thorough && open.length <= mostRetried ? sequences : []) {
     let sequence = given;
     for (let i = 0; i < retries; i++) {
       const placed = attempt(sequence), highest = sequence.findIndex((b) => (placed.offsets[b] ?? 0) + align(blocks[b]?.bytes ?? 0) === placed.total);

@@ -1,7 +1,8 @@
 /**
  * The table of sizes and addresses that compiled code reads, filled for one set of sizes at a time. Sizes that only a
  * host operator's result tells are bound while the program runs; what depends on them is placed then, around what is
- * alive. Programs with static sizes have nothing here to do.
+ * alive. Programs with static sizes have nothing here to do. Where sizes keep changing, as with every token of a decoder,
+ * places are found for sizes somewhat larger, and serve all that fit into them.
  */
 import { evaluateDimJson, type DimJson } from "../core/dim-json.ts";
 import type { AddressJson, MemoryJson } from "../artifact/manifest.ts";
@@ -9,11 +10,15 @@ import { align, place } from "../memory/place.ts";
 import type { Heap } from "./heap.ts";
 import type { Threads } from "./threads.ts";
 
-interface Placement {
+interface Places {
   /** By block; undefined while its size is not known. */
   readonly offsets: readonly (number | undefined)[];
-  readonly sizes: readonly (number | undefined)[];
+  /** Bytes that each block may have. */
+  readonly bytes: readonly (number | undefined)[];
   readonly total: number;
+}
+interface Placement extends Places {
+  readonly sizes: readonly (number | undefined)[];
 }
 
 /** What an arena can come back to. */
@@ -24,6 +29,10 @@ export interface ArenaState {
 
 /** Placements remembered at a time. */
 const remembered = 32;
+/** Different sizes whose places are found as well as can be; with more, finding them must be quick. */
+const settled = 4;
+/** A size rounded up by at most an eighth. */
+const roomFor = (n: number): number => { const step = 2 ** Math.max(0, 28 - Math.clz32(n)); return Math.ceil(n / step) * step; };
 
 export class Arena {
   readonly #plan: MemoryJson;
@@ -36,6 +45,8 @@ export class Arena {
   #key: string | undefined;
   #placement: Placement | undefined;
   #cache = new Map<string, Placement>();
+  #rooms = new Map<string, Places>();
+  #met = 0;
 
   /** `threads` are given the working memory that they need under the sizes at hand. */
   constructor(plan: MemoryJson, heap: Heap, threads?: Threads) {
@@ -58,7 +69,7 @@ export class Arena {
     this.#key = key;
     let placement = this.#cache.get(key);
     if (!placement) {
-      placement = this.#place(undefined);
+      placement = ++this.#met > settled ? this.#within() : this.#place(undefined);
       if (this.#cache.size >= remembered) this.#cache.clear();
       this.#cache.set(key, placement);
     }
@@ -93,13 +104,33 @@ export class Arena {
   }
 
   #place(before: Placement | undefined): Placement {
+    return { ...this.#places(this.#blocks(this.#symbols), before, this.#met <= settled), sizes: this.#sizes() };
+  }
+  /** Places that were found for sizes somewhat larger, where these blocks fit. */
+  #within(): Placement {
+    const symbols = new Map([...this.#symbols].map(([name, n]) => [name, roomFor(n)])), key = [...symbols.values()].join();
+    let places = this.#rooms.get(key);
+    if (!places) {
+      places = this.#places(this.#blocks(symbols), undefined, false);
+      if (this.#rooms.size >= remembered) this.#rooms.clear();
+      this.#rooms.set(key, places);
+    }
+    const { bytes } = places, fits = this.#blocks(this.#symbols).every((n, i) => { const room = bytes[i]; return n === undefined || room === undefined ? n === room : n <= room; });
+    return fits ? { ...places, sizes: this.#sizes() } : this.#place(undefined);
+  }
+
+  #sizes(): (number | undefined)[] { return this.#plan.sizes.map((d) => evaluateDimJson(d, this.#symbols)); }
+  /** Bytes of each block. */
+  #blocks(symbols: ReadonlyMap<string, number>): (number | undefined)[] {
+    return this.#plan.arena.map((b) => (b.where?.some((p) => evaluateDimJson(p, symbols) === 0) ? 0 : evaluateDimJson(b.bytes, symbols)));
+  }
+  #places(blocks: readonly (number | undefined)[], before: Places | undefined, thorough: boolean): Places {
     const { arena } = this.#plan;
-    const blocks = arena.map((b) => (b.where?.some((p) => evaluateDimJson(p, this.#symbols) === 0) ? 0 : evaluateDimJson(b.bytes, this.#symbols)));
     const known = arena.flatMap((b, i) => { const bytes = blocks[i]; return bytes === undefined ? [] : [{ i, bytes, first: b.first, last: b.last }]; });
-    const placed = place(known, known.map((k) => before?.offsets[k.i]));
+    const placed = place(known, known.map((k) => before?.offsets[k.i]), thorough);
     const offsets: (number | undefined)[] = arena.map(() => undefined);
     known.forEach((k, n) => { offsets[k.i] = placed.offsets[n]; });
-    return { offsets, total: placed.total, sizes: this.#plan.sizes.map((d) => evaluateDimJson(d, this.#symbols)) };
+    return { offsets, bytes: blocks, total: placed.total };
   }
 
   #use(placement: Placement): void {
