@@ -21,6 +21,7 @@ const cases: Readonly<Record<string, Case>> = {
   "layer normalisation": { nodes: [sum, node("LayerNormalization", ["v", "g", "c"], ["y"], { axis: -1 })], outputs: ["y", "v"], calls: 1 },
   "layer normalisation of the last two axes": { nodes: [sum, node("LayerNormalization", ["v", "g"], ["y"], { axis: -2 })], outputs: ["y", "v"], calls: 1 },
   "root mean square": { nodes: [sum, node("Mul", ["v", "v"], ["q"]), node("ReduceMean", ["q", "axes"], ["m"]), node("Add", ["m", "e"], ["w"]), node("Sqrt", ["w"], ["d"]), node("Div", ["v", "d"], ["n"]), node("Mul", ["n", "g"], ["y"])], outputs: ["y", "v"], calls: 1 },
+  "a difference from the mean, and its root mean square": { nodes: [node("ReduceMean", ["x", "axes"], ["u"]), node("Sub", ["x", "u"], ["v"]), node("Mul", ["v", "v"], ["q"]), node("ReduceMean", ["q", "axes"], ["m"]), node("Add", ["m", "e"], ["w"]), node("Sqrt", ["w"], ["d"]), node("Div", ["v", "d"], ["n"]), node("Mul", ["n", "r"], ["y"])], outputs: ["y", "v"], calls: 1 },
   softmax: { nodes: [sum, node("Softmax", ["v"], ["y"])], outputs: ["y", "v"], calls: 1 },
   "a sum with a bias, normalised, and added again": { nodes: [node("Add", ["x", "c"], ["p"]), node("Add", ["p", "r"], ["v"]), node("LayerNormalization", ["v", "g", "c"], ["l"]), node("Relu", ["l"], ["a"]), node("Add", ["a", "v"], ["y"])], outputs: ["y", "v"], calls: 1 },
   "a row's statistic beside it": { nodes: [sum, node("ReduceMax", ["v", "axes"], ["y"])], outputs: ["y", "v"], calls: 1 },

@@ -208,7 +208,7 @@ class LoopBuilder {
   }
 
   #reduce(e: Reduce, home: Scope): Expr {
-    const together = this.#reduces.filter((r) => r === e || this.#joins(r, e, home));
+    const together = this.#reduces.filter((r) => r === e || (this.#joins(r, e, home) && this.#isReady(r, e)));
     for (const r of together) this.#begun.add(r);
     this.#reduceInto(together.map((reduce) => ({ reduce, name: this.#freshLocal() })), home);
     return this.#lookup(e, home) ?? invariant(false, "a reduction has no value") as never;
@@ -221,6 +221,17 @@ class LoopBuilder {
     const free = this.#freeAxes(r), own = this.#freeAxes(e);
     if (free.size !== own.size || [...free].some((a) => !own.has(a))) return false;
     return !this.#contains(r, e) && !this.#contains(e, r);
+  }
+  /** Whether what `r` reads of what the kernel stores first is stored where `e` is computed: where that reads it too. */
+  #isReady(r: Reduce, e: Reduce): boolean {
+    if (!this.#stores.some((s) => s.first)) return true;
+    const storedFirst = (of: Reduce): ReadonlySet<Buffer> => {
+      const read = new Set<Buffer>();
+      visitExpr(of, (x) => { if (x.kind === "load" && this.#stores.some((s) => s.first && s.buffer === x.buffer)) read.add(x.buffer); });
+      return read;
+    };
+    const known = storedFirst(e);
+    return [...storedFirst(r)].every((b) => known.has(b));
   }
   #contains(outer: Expr, inner: Expr): boolean {
     let found = false;
