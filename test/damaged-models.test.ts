@@ -49,12 +49,18 @@ describe("models", () => {
     ["a tensor of less than nothing", model([{ type: "ConstantOfShape", inputs: ["s"], outputs: ["y"], attributes: { value: int64([1]) } }], { initializers: { s: int64([-1]) } }), /^OF3016: ConstantOfShape: its result would have the size -1/],
     ["rates of linear attention for no token", model([{ type: "LinearAttention", inputs: ["q", "q", "q", "", "", "r"], outputs: ["y"], attributes: { q_num_heads: 1, kv_num_heads: 1, update_rule: "delta" } }], { opset: 27, inputs: { q: { dtype: "float32", dims: [1, 2, 4] }, r: { dtype: "float32", dims: [1, 1] } } }), /^OF3011: LinearAttention: beta must be \[1, 2, 1\] or \[1, 2, 1\], got \[1, 1\]/],
     ["a shape of more axes than a tensor has", model([{ type: "Reshape", inputs: ["x", "s"], outputs: ["y"] }], { inputs: { x, s: { dtype: "int64", dims: [2 ** 40] } } }), /^OF3020: Reshape: its result would have 1099511627776 axes/],
+    ["a Split into parts without number", model([{ type: "Split", inputs: ["x"], outputs: ["y"], attributes: { num_outputs: 2 ** 40 } }], { opset: 18 }), /^OF3012: Split: splits into 1099511627776 parts/],
+    ["an image of more axes than a tensor has", model([{ type: "Col2Im", inputs: ["c", "s", "s"], outputs: ["y"] }], { opset: 18, inputs: { c: { dtype: "float32", dims: [1, 4, 9] }, s: { dtype: "int64", dims: [2 ** 40] } } }), /^OF3020: Col2Im: its result would have 1099511627778 axes/],
     ["floats for a shape", model([{ type: "Reshape", inputs: ["x", "s"], outputs: ["y"] }], { initializers: { s: float([2], [4, -1]) } }), /^OF3013: Reshape: input 'shape' is float32, must be int64 or int32/],
     ["a range from a float by integers", model([{ type: "Range", inputs: ["f", "i", "i"], outputs: ["y"] }], { initializers: { f: float([], [0]), i: { dtype: "int64", dims: [], data: BigInt64Array.of(3n) } } }), /^OF3013: Range: inputs start, limit, delta have different types/],
     ["a size that no memory has beside one that is open", model([{ type: "Unsqueeze", inputs: ["x"], outputs: ["u"], attributes: { axes: [1] } }, { type: "Expand", inputs: ["u", "s"], outputs: ["e"] }, { type: "Exp", inputs: ["e"], outputs: ["y"] }], { opset: 11, initializers: { s: int64([1, 2 ** 40, 1]) } }), /^OF5101.*WebAssembly has 4096 MiB/],
     ["three hundred thousand axes", model([{ type: "Unsqueeze", inputs: ["x"], outputs: ["y"], attributes: { axes: Array.from({ length: 300_000 }, () => 1) } }], { opset: 11 }), /^OF3020: Unsqueeze: 300000 axes are named.*at most 64/],
     ["an input of seventy axes", model([{ type: "Relu", inputs: ["x"], outputs: ["y"] }], { inputs: { x: { dtype: "float32", dims: Array.from({ length: 70 }, () => 1) } } }), /^OF3020: 'x' has 70 axes/],
   ])("%s", async (_, spec, error) => expect((await refusedModel(spec)).message).toMatch(error));
+  it.each(["Softmax", "LogSoftmax", "Hardmax"])("%s of a scalar, which has no axis to go along", async (type) => {
+    const session = await load((await compile(modelBytes(model([{ type, inputs: ["s"], outputs: ["y"] }], { inputs: { s: { dtype: "float32", dims: [] } } })))).artifact);
+    expect((await session.run({ s: new Fed("float32", [3], []) }))["y"]?.data).toEqual(Float32Array.of(type === "LogSoftmax" ? 0 : 1));
+  });
   it("that double a value fifty times behind a product", async () => {
     const doubled = Array.from({ length: 50 }, (_, i): NodeSpec => ({ type: "Add", inputs: [`v${i}`, `v${i}`], outputs: [i === 49 ? "y" : `v${i + 1}`] }));
     const identity = float([4, 4], Array.from({ length: 16 }, (_, i) => (i % 5 === 0 ? 1 : 0)));

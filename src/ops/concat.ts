@@ -52,6 +52,9 @@ export const Concat = defineOp({
   },
 });
 
+/** More parts no Split makes. */
+const mostParts = 2 ** 16;
+
 /** Sizes of a Split's parts along its axis. */
 function partSizes(size: Dim, count: number, given: readonly Dim[] | undefined): readonly Dim[] {
   if (given) return given;
@@ -71,6 +74,7 @@ export const Split = defineOp({
     const at = axisIn(context, axis, input.shape.length), size = input.shape[at] ?? 1;
     const given = split && elementsOf(split);
     const count = given?.length ?? (split && typeof split.shape[0] === "number" ? split.shape[0] : num_outputs ?? context.outputCount);
+    if (count > mostParts) context.fail("OF3012", `splits into ${count} parts, more than ${mostParts}`);
     if (count < context.outputCount) context.fail("OF3012", `splits into ${count} parts, ${context.outputCount} are used`);
     if (given && isStatic(given) && typeof size === "number" && given.reduce((n, d) => n + d, 0) !== size) context.fail("OF3011", `parts [${given.join(", ")}] do not add up to ${size}`);
     const sizes: readonly Dim[] = split && !given ? Array.from({ length: count }, (_, i) => context.fresh(`part${i}`)) : partSizes(size, count, given);

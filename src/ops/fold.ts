@@ -1,5 +1,5 @@
 /** Operators that put pieces back into an image or a cache: CenterCropPad, Col2Im, TensorScatter. */
-import { dimAdd, dimExactDiv, dimFloorDiv, dimMax, dimSub, formatShape } from "../core/dim.ts";
+import { dimAdd, dimExactDiv, dimFloorDiv, dimMax, dimSub, formatShape, mostAxes } from "../core/dim.ts";
 import { sizeOf } from "../core/tensor.ts";
 import * as evaluate from "../evaluate/fold.ts";
 import { defineOp, int, optional, string, type InferContext } from "../graph/op.ts";
@@ -54,6 +54,7 @@ export const Col2Im = defineOp({
     const rank = image_shape.shape[0];
     if (input.shape.length !== 3) context.fail("OF3010", `needs columns [N, C · block, L], got ${formatShape(input.shape)}`);
     if (typeof rank !== "number") return context.fail("OF3014", "the number of spatial axes must be known");
+    if (rank > mostAxes) context.fail("OF3020", `its result would have ${rank + 2} axes`, `tensors have at most ${mostAxes}`);
     checkLists(rank, attributes, context);
     const image = elementsOf(image_shape) ?? Array.from({ length: rank }, (_, d) => context.fresh(`d${d}`));
     const block = numbersKnown(block_shape), rows = input.shape[1] ?? 1;

@@ -15,8 +15,9 @@ import { operand } from "./window.ts";
 interface Options { readonly axis: number; readonly flatten: number }
 const attributes = { axis: int(-1), flatten: int(0) } as const satisfies Record<string, AttributeSpec>;
 
-/** The axes a Softmax normalises over, counted from the front. */
+/** The axes a Softmax normalises over, counted from the front; a scalar has none. */
 export function softmaxAxes({ axis, flatten }: Options, rank: number): readonly number[] {
+  if (rank === 0) return [];
   const first = axis < 0 ? axis + rank : axis;
   return flatten ? axesFrom(first, rank) : [first];
 }
