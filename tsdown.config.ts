@@ -14,7 +14,9 @@ export default defineConfig([{
   target: "es2022",
   dts: { entry: ["src/api/index.ts", "src/api/attention.ts", "src/runtime/index.ts"] },
   outExtensions: () => ({ js: ".js", dts: ".d.ts" }),
-  external: [/^node:/, "commander", /^@bufbuild\/protobuf/],
+  external: [/^node:/, "commander"],
+  // What reads models is one file instead of seventy.
+  noExternal: [/^@bufbuild\/protobuf/],
   // Without comments and blanks: what a process reads before its first inference.
   minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
   // What the runtime needs at once is one file.

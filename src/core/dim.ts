@@ -47,8 +47,11 @@ function build(terms: readonly DimTerm[]): Dim {
   const only = kept[0];
   if (!only) return 0;
   if (kept.length === 1 && only[1].atoms.length === 0) return only[1].coefficient;
-  const key = kept.map(([k, t]) => (k === "" ? String(t.coefficient) : t.coefficient === 1 ? k : `${t.coefficient}*${k}`)).join("+");
-  return { kind: "dim", terms: kept.map(([, t]) => t), key: kept.length > 1 ? `(${key})` : key };
+  return { kind: "dim", terms: kept.map(([, t]) => t), key: keyOfTerms(kept) };
+}
+function keyOfTerms(terms: readonly (readonly [key: string, term: DimTerm])[]): string {
+  const key = terms.map(([k, t]) => (k === "" ? String(t.coefficient) : t.coefficient === 1 ? k : `${t.coefficient}*${k}`)).join("+");
+  return terms.length > 1 ? `(${key})` : key;
 }
 
 export function dimAdd(a: Dim, b: Dim): Dim {
@@ -61,11 +64,17 @@ export function dimMul(a: Dim, b: Dim): Dim {
   if (a === 1) return b;
   if (b === 1) return a;
   if (a === 0 || b === 0) return 0;
+  if (typeof a === "number" || typeof b === "number") return typeof a === "number" ? scaled(b, a) : scaled(a, Number(b));
   const products = termsOf(a).flatMap((s) => termsOf(b).map((t): DimTerm => ({
     coefficient: s.coefficient * t.coefficient,
     atoms: [...s.atoms, ...t.atoms].sort((x, y) => (x.key < y.key ? -1 : x.key > y.key ? 1 : 0)),
   })));
   return build(products);
+}
+/** By a number that is not 0: no two terms become one, and their order stays. */
+function scaled(d: Dim, by: number): Dim {
+  const terms = termsOf(d).map((t): DimTerm => ({ coefficient: t.coefficient * by, atoms: t.atoms }));
+  return { kind: "dim", terms, key: keyOfTerms(terms.map((t): [string, DimTerm] => [termKey(t), t])) };
 }
 export const dimProduct = (dims: readonly Dim[]): Dim => dims.reduce<Dim>(dimMul, 1);
 

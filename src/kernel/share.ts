@@ -48,7 +48,7 @@ export class ExprTable implements Algebra {
   /** Terms in order of first appearance, quotients and remainders of one division put together again. */
   fromLinear(given: Linear): Expr {
     const sum = this.#rejoin(given);
-    const terms = [...sum.terms].sort((x, y) => Number(isNegative(x)) - Number(isNegative(y)) || this.#idOf(x.atom) - this.#idOf(y.atom));
+    const terms = sum.terms.length < 2 ? sum.terms : [...sum.terms].sort((x, y) => Number(isNegative(x)) - Number(isNegative(y)) || this.#idOf(x.atom) - this.#idOf(y.atom));
     let out: Expr | undefined;
     const append = (e: Expr, negative: boolean): void => {
       out = out ? this.#number({ kind: "binary", op: negative ? "sub" : "add", a: out, b: e, type: i32 }) : e;

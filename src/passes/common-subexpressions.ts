@@ -12,27 +12,35 @@ import type { Ledger } from "./ledger.ts";
 import { replaceOutput } from "./replace.ts";
 
 /** Returns whether anything was merged. */
-export function mergeCommonSubexpressions(graph: Graph, ledger: Ledger): boolean {
-  const merger = new Merger();
+export function mergeCommonSubexpressions(graph: Graph, ledger: Ledger, keys: ConstantKeys = new Map()): boolean {
+  const merger = new Merger(keys);
   let changed = false;
   for (const node of graph.nodes) {
-    for (const inner of subgraphs(node)) if (mergeCommonSubexpressions(inner, ledger)) changed = true;
+    for (const inner of subgraphs(node)) if (mergeCommonSubexpressions(inner, ledger, keys)) changed = true;
     merger.shareConstants(node);
     if (merger.merge(node, ledger)) changed = true;
   }
   return changed;
 }
 
+/** Keys of constants that have been looked at: passes that run again need not read them again. */
+export type ConstantKeys = Map<Tensor, string>;
+
 class Merger {
+  readonly #keys: ConstantKeys;
   readonly #ids = new Map<object, number>();
   readonly #constants = new Map<string, Value[]>();
   readonly #nodes = new Map<string, Node>();
+
+  constructor(keys: ConstantKeys) {
+    this.#keys = keys;
+  }
 
   /** Makes the node read the first of all equal constants of its graph. */
   shareConstants(node: Node): void {
     node.inputs.forEach((v, i) => {
       if (!v || !isConstant(v) || v.graph !== node.graph) return;
-      const key = constantKey(v.constant);
+      const key = this.#constantKey(v.constant);
       const known = this.#constants.get(key) ?? [];
       const same = known.includes(v) ? v : known.find((other) => sameTensor(other.constant ?? v.constant, v.constant));
       if (!same) this.#constants.set(key, [...known, v]);
@@ -56,6 +64,12 @@ class Merger {
       changed = true;
     }
     return changed;
+  }
+
+  #constantKey(t: Tensor): string {
+    let key = this.#keys.get(t);
+    if (key === undefined) this.#keys.set(t, (key = constantKey(t)));
+    return key;
   }
 
   #id(x: object): number {

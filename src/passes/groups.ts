@@ -107,9 +107,10 @@ export class Groups {
   inOrder(): Group[] {
     const waiting = new Map(this.all().map((g) => [g, this.producers(g).size]));
     const ready = new Set([...waiting].filter(([, n]) => n === 0).map(([g]) => g));
+    const ends = new Map([...waiting.keys()].map((g) => [g, this.endOf(g)])), endOf = (g: Group): number => ends.get(g) ?? 0;
     const out: Group[] = [];
     while (ready.size) {
-      const next = [...ready].reduce((a, b) => (this.endOf(b) < this.endOf(a) ? b : a));
+      const next = [...ready].reduce((a, b) => (endOf(b) < endOf(a) ? b : a));
       ready.delete(next);
       out.push(next);
       for (const c of this.consumers(next)) {

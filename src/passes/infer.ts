@@ -13,24 +13,39 @@ import { refineType, sameType } from "../graph/refine.ts";
 /** Sweeps are bounded: each can only refine, and what refines is finite; loops need a second one. */
 const maxSweeps = 8;
 
+/** Nodes with what they were inferred from: while that stays, inferring them again finds nothing. */
+export class InferredNodes {
+  readonly #from = new Map<Node, readonly unknown[]>();
+
+  /** Whether a node has to be inferred; then it counts as done, as long as `forget` is not called. */
+  takes(node: Node): boolean {
+    const now = [node.attributes, ...node.inputs.flatMap((v) => [v, v?.type])], before = this.#from.get(node);
+    if (before && before.length === now.length && now.every((x, i) => x === before[i])) return false;
+    this.#from.set(node, now);
+    return true;
+  }
+  forget(node: Node): void { this.#from.delete(node); }
+}
+
 /** Returns whether any type became more precise. */
-export function infer(graph: Graph): boolean {
+export function infer(graph: Graph, inferred = new InferredNodes()): boolean {
   let changed = false;
-  for (let sweep = 0; sweep < maxSweeps && sweepOver(graph); sweep++) changed = true;
+  for (let sweep = 0; sweep < maxSweeps && sweepOver(graph, inferred); sweep++) changed = true;
   return changed;
 }
 
-function sweepOver(graph: Graph): boolean {
+function sweepOver(graph: Graph, inferred: InferredNodes): boolean {
   let changed = false;
   for (const node of graph.nodes) {
-    for (const inner of subgraphs(node)) if (sweepOver(inner)) changed = true;
-    if (inferOutputs(node)) changed = true;
+    const inside = subgraphs(node);
+    for (const inner of inside) if (sweepOver(inner, inferred)) changed = true;
+    if (inside.length > 0 ? inferOutputs(node) : inferred.takes(node) && inferOutputs(node, inferred)) changed = true;
   }
   return changed;
 }
 
 /** Refines the types of a node's outputs; whether any changed. */
-export function inferOutputs(node: Node): boolean {
+export function inferOutputs(node: Node, inferred?: InferredNodes): boolean {
   const made = new Set<string>();
   const types = inferNode(node.op, node.inputs, node.attributes, node.outputs.length, {
     place: { node: node.name },
@@ -40,6 +55,8 @@ export function inferOutputs(node: Node): boolean {
       return d;
     },
   });
+  // A size that only running can tell gets a new symbol every time.
+  if (made.size > 0) inferred?.forget(node);
   let changed = false;
   node.outputs.forEach((value, i) => {
     const inferred = types[i];

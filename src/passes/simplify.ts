@@ -1,13 +1,13 @@
 /** Simplification: the exact passes in turn, until none finds anything to do. */
 import type { Graph } from "../graph/graph.ts";
 import { canonicalise } from "./canonicalise.ts";
-import { mergeCommonSubexpressions } from "./common-subexpressions.ts";
+import { mergeCommonSubexpressions, type ConstantKeys } from "./common-subexpressions.ts";
 import { eliminateDeadCode } from "./dead-code.ts";
 import { unrollLoops } from "./unroll-loop.ts";
 import { eliminate } from "./eliminate.ts";
 import { expandComposites } from "./expand.ts";
 import { fold, type FoldOptions } from "./fold.ts";
-import { infer } from "./infer.ts";
+import { infer, InferredNodes } from "./infer.ts";
 import { inlineKnownIfs } from "./inline-if.ts";
 import { normaliseLoops } from "./loops.ts";
 import type { Ledger } from "./ledger.ts";
@@ -22,17 +22,18 @@ export interface SimplifyOptions extends FoldOptions {
 
 /** Returns whether the graph changed. What was done is recorded in the ledger. */
 export function simplify(graph: Graph, ledger: Ledger, options: SimplifyOptions = {}): boolean {
+  const inferred = new InferredNodes(), keys: ConstantKeys = new Map();
   let changed = false;
   for (let round = 0; round < maxRounds; round++) {
     const did = [
-      infer(graph),
+      infer(graph, inferred),
       normaliseLoops(graph, ledger, options),
       fold(graph, ledger, options),
       inlineKnownIfs(graph, ledger),
       unrollLoops(graph, ledger),
       eliminate(graph, ledger, options),
       canonicalise(graph, ledger),
-      mergeCommonSubexpressions(graph, ledger),
+      mergeCommonSubexpressions(graph, ledger, keys),
       eliminateDeadCode(graph, ledger),
     ];
     // Composites last: what has become constant by then may give them a kernel of their own.

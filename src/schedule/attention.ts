@@ -77,7 +77,7 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
   const total = b.letIndex(into, "queries", toIndex(s.query.extent)), keys = b.letIndex(into, "keys", toIndex(s.key.extent));
   const k = contiguousKeys(b, into, s, inPlace(b, into, s.k, s.key, s.dim, positions)), v = inPlace(b, into, s.v, s.valueDim, s.key, positions);
   const keyRows = k ? undefined : b.temporary("key_rows", "float32", [blockKeys, depth]), valueRows = v ? undefined : b.temporary("value_rows", "float32", [blockKeys, width]);
-  const [q, p, o, rows] = [scratch.queries, scratch.scores, scratch.sums, scratch.rows].map((x) => b.let(into, x.name, addressOf(x)));
+  const [q, p, o, rows] = ([["queries", scratch.queries], ["scores", scratch.scores], ["sums", scratch.sums], ["rows", scratch.rows]] as const).map(([name, x]) => b.let(into, name, addressOf(x)));
   if (!q || !p || !o || !rows) return;
   b.parallel(into, "s", s.query.extent, lanes, dimMul(workOfQuery(s), lanes), (from, body) => {
     // The last block ends with the last query; what the block before has stored is not stored again.
