@@ -24,6 +24,9 @@ const cases: Readonly<Record<string, Case>> = {
   "a difference from the mean, and its root mean square": { nodes: [node("ReduceMean", ["x", "axes"], ["u"]), node("Sub", ["x", "u"], ["v"]), node("Mul", ["v", "v"], ["q"]), node("ReduceMean", ["q", "axes"], ["m"]), node("Add", ["m", "e"], ["w"]), node("Sqrt", ["w"], ["d"]), node("Div", ["v", "d"], ["n"]), node("Mul", ["n", "r"], ["y"])], outputs: ["y", "v"], calls: 1 },
   softmax: { nodes: [sum, node("Softmax", ["v"], ["y"])], outputs: ["y", "v"], calls: 1 },
   "a sum with a bias, normalised, and added again": { nodes: [node("Add", ["x", "c"], ["p"]), node("Add", ["p", "r"], ["v"]), node("LayerNormalization", ["v", "g", "c"], ["l"]), node("Relu", ["l"], ["a"]), node("Add", ["a", "v"], ["y"])], outputs: ["y", "v"], calls: 1 },
+  "a sum that only the normalisation reads": { nodes: [sum, node("LayerNormalization", ["v", "g", "c"], ["l"]), node("Relu", ["l"], ["y"])], outputs: ["y"], calls: 1 },
+  "scores with a mask": { nodes: [node("Mul", ["x", "r"], ["p"]), node("Add", ["p", "c"], ["v"]), node("Softmax", ["v"], ["y"])], outputs: ["y"], calls: 1 },
+  "a dear function of what is normalised": { nodes: [node("Sigmoid", ["x"], ["s"]), node("Mul", ["s", "r"], ["v"]), node("LayerNormalization", ["v", "g"], ["l"]), node("Add", ["l", "x"], ["y"])], outputs: ["y"], calls: 1 },
   "a row's statistic beside it": { nodes: [sum, node("ReduceMax", ["v", "axes"], ["y"])], outputs: ["y", "v"], calls: 1 },
 };
 const model = ({ nodes, outputs }: Case, h: number, dims: readonly (number | string)[] = ["b", "s", h]): ModelSpec => ({

@@ -4,43 +4,65 @@
  * every element it is broadcast to) shows before a kernel is chosen.
  */
 import { assertNever } from "../core/assert.ts";
-import { dimEqual, evaluateDim, type Dim } from "../core/dim.ts";
-import { axisOf, constant, i32, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
+import { dimEqual, dimProduct, evaluateDim, type Dim } from "../core/dim.ts";
+import { axisOf, constant, i32, load, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import { buildLoops, type ElementStore } from "../kernel/hoist.ts";
 import { ExprTable } from "../kernel/share.ts";
 import type { Stmt } from "../kernel/stmt.ts";
-import { bodiesOf, expressionsOf, operandsOf, visitExpr } from "../kernel/traverse.ts";
+import { bodiesOf, expressionsOf, mapExpr, mapStmtExprs, operandsOf, visitExpr } from "../kernel/traverse.ts";
 import { Elements } from "./elements.ts";
 import type { Node, Value } from "./graph.ts";
 
+export interface ElementLoops { readonly body: Stmt; /** Working memory: a row at a time. */ readonly scratch: readonly Buffer[] }
+
 /**
- * The naive loops that store `outputs`, computed by `nodes`; outputs whose leading sizes agree share loops. What is stored
- * anyway and read again row by row, such as a residual sum that is then normalised, is stored a row at a time before
- * the passes over that row, which read it there.
+ * The naive loops that store `outputs`, computed by `nodes`; outputs whose leading sizes agree share loops. What passes over
+ * a row read several times, such as a residual sum that is normalised, is stored a row at a time before them: where it is
+ * an output in its memory, else in working memory where that costs less than computing it in every pass.
  */
-export function elementLoops(nodes: Iterable<Node>, outputs: readonly Value[], bufferOf: (value: Value) => Buffer): Stmt {
+export function elementLoops(nodes: Iterable<Node>, outputs: readonly Value[], bufferOf: (value: Value) => Buffer): ElementLoops {
   const group = new Set(nodes), table = new ExprTable(), axes = new SharedAxes();
   const plain = new Elements({ table, inline: group, bufferOf });
-  const store = (value: Value, elements: Elements): ElementStore => {
+  const storeIn = (elements: Elements) => (value: Value): ElementStore => {
     const own = axes.of(value.type.shape), indices = own.map(indexOf);
     return { axes: own.filter((a) => a !== undefined), buffer: bufferOf(value), indices, value: elements.at(value, indices) };
   };
+  const apart = (): ElementLoops => ({ body: buildLoops(table, outputs.map(storeIn(plain))), scratch: [] });
   const row = rowReadAgain(group, outputs);
-  const reading = row && new Elements({ table, inline: new Set([...group].filter((n) => n !== row.producer?.node)), bufferOf });
-  const others = outputs.filter((v) => v !== row).map((v) => store(v, reading ?? plain));
-  const shared = row && sharedIndices(axes.of(row.type.shape), bufferOf(row), others, table);
-  if (!row || shared === undefined) return buildLoops(table, outputs.map((v) => store(v, plain)));
-  const own = axes.of(row.type.shape).map((axis, d) => (axis && d >= shared ? { ...axis } : axis)), indices = own.map(indexOf);
-  const first: ElementStore = { first: true, axes: own.filter((a) => a !== undefined), buffer: bufferOf(row), indices, value: plain.at(row, indices) };
-  return buildLoops(table, [first, ...others]);
+  if (!row) return apart();
+  const { shape, dtype } = row.type, isOutput = outputs.includes(row), whole = isOutput ? bufferOf(row) : { name: "row", dtype, shape };
+  const reading = new Elements({ table, inline: new Set([...group].filter((n) => n !== row.producer?.node)), bufferOf: (v) => (v === row ? whole : bufferOf(v)) });
+  const others = outputs.filter((v) => v !== row).map(storeIn(reading)), around = axes.of(shape), shared = sharedIndices(around, whole, others, table);
+  if (shared === undefined || estimate(dimProduct(shape.slice(shared))) < leastRow) return apart();
+  const own = around.map((axis, d) => (axis && d >= shared ? { ...axis } : axis)), indices = own.map(indexOf);
+  const first: ElementStore = { first: true, axes: own.filter((a) => a !== undefined), buffer: whole, indices, value: plain.at(row, indices) };
+  const body = buildLoops(table, [first, ...others]);
+  if (isOutput) return { body, scratch: [] };
+  const inline = apart(), one: Buffer = { name: "row", dtype, shape: shape.slice(shared) };
+  return statementCost(body) < statementCost(inline.body) ? { body: inBuffer(body, whole, one, shared), scratch: [one] } : inline;
+}
+/** The statements with `to` in the place of `from`, which lacks the leading axes. Loops stand already where these are bound. */
+function inBuffer(s: Stmt, from: Buffer, to: Buffer, leading: number): Stmt {
+  const memo = new Map<Expr, Expr>(), inner = (x: Stmt): Stmt => inBuffer(x, from, to, leading);
+  const change = (root: Expr): Expr => mapExpr(root, (e) => (e.kind === "load" && e.buffer === from ? load(to, e.indices.slice(leading)) : e), memo);
+  switch (s.kind) {
+    case "block": return { ...s, body: s.body.map(inner) };
+    case "for": return { ...s, body: inner(s.body) };
+    case "if": return { ...s, condition: change(s.condition), then: inner(s.then), ...(s.else ? { else: inner(s.else) } : {}) };
+    case "store": return { ...s, indices: s.buffer === from ? s.indices.slice(leading).map(change) : s.indices.map(change), value: change(s.value), buffer: s.buffer === from ? to : s.buffer };
+    default: return mapStmtExprs(s, change);
+  }
 }
 const indexOf = (axis: Axis | undefined): Expr => (axis ? axisOf(axis) : constant(0, i32));
+/** Passes over shorter rows are better run side by side. */
+const leastRow = 16;
 
-/** An output that a reduction among `group` reads, computed by one node with one result. */
+/** What is computed element by element in `group` and read there by a reduction: an output, or a value that nothing else reads. */
 function rowReadAgain(group: ReadonlySet<Node>, outputs: readonly Value[]): Value | undefined {
-  if (outputs.length < 2) return undefined;
   const reduces = (n: Node): boolean => group.has(n) && (n.op.fusionKind === "reduction" || n.op.fusionKind === "opaque");
-  return outputs.find((v) => v.producer?.node.outputs.length === 1 && !reduces(v.producer.node) && v.uses.some((u) => reduces(u.node)));
+  const found = [...group].filter((n) => n.outputs.length === 1 && (n.op.fusionKind === "elementwise" || n.op.fusionKind === "broadcast"))
+    .flatMap((n) => n.outputs).filter((v) => v.uses.some((u) => reduces(u.node)));
+  return found.find((v) => outputs.includes(v) && outputs.length > 1) ?? found.find((v) => !outputs.includes(v) && v.uses.every((u) => group.has(u.node)));
 }
 
 /**
@@ -92,7 +114,7 @@ export function elementWork(nodes: Iterable<Node>, outputs: readonly Value[]): E
     if (!buffer) buffers.set(value, (buffer = { name: value.name, dtype: value.type.dtype, shape: value.type.shape }));
     return buffer;
   };
-  const body = elementLoops(nodes, outputs, bufferOf);
+  const { body } = elementLoops(nodes, outputs, bufferOf);
   return { cost: statementCost(body), nested: hasNestedReduction(body) };
 }
 

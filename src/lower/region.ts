@@ -33,7 +33,8 @@ function kernelOf(region: Region, name: string, bufferOf: (value: Value) => Buff
 }
 
 function elementKernel(region: Region, name: string, bufferOf: (value: Value) => Buffer): Kernel {
-  return finish(name, elementLoops(region.nodes, region.outputs, bufferOf), region.outputs.map(bufferOf), [], undefined);
+  const { body, scratch } = elementLoops(region.nodes, region.outputs, bufferOf);
+  return finish(name, body, region.outputs.map(bufferOf), scratch, undefined);
 }
 
 function anchoredKernel(region: Region, node: Node, name: string, bufferOf: (value: Value) => Buffer): Kernel {

@@ -44,7 +44,7 @@ export function scheduleLoops(kernel: Kernel, placements: ReadonlyMap<Buffer, Pl
     scratch.set(buffer, rowMajor(buffer.shape, dimMul));
     return buffer;
   };
-  const scheduled = new LoopScheduler({ strides: new Strides(table, layoutOf), fresh }, aliased, { make, use: (buffer) => { used.push(buffer); } }).top(body);
+  const scheduled = new LoopScheduler({ strides: new Strides(table, layoutOf), fresh }, aliased, { make, use: (buffer) => { used.push(buffer); } }, new Set(kernel.scratch)).top(body);
   return { ...kernel, scratch: [...kernel.scratch, ...used], body: foldMaxima(scheduled, fresh) };
 }
 
@@ -65,12 +65,15 @@ class LoopScheduler {
   private readonly fresh: Fresh;
   private readonly aliased: ReadonlySet<Buffer>;
   private readonly working: Working;
+  /** Buffers that the kernel has for each range of its work. */
+  private readonly scratch: ReadonlySet<Buffer>;
   /** That of the loops of the nest at hand: those at the top of the kernel may be shared by threads. */
   private mode: LoopMode = "serial";
 
-  constructor(context: LaneContext, aliased: ReadonlySet<Buffer>, working: Working) {
+  constructor(context: LaneContext, aliased: ReadonlySet<Buffer>, working: Working, scratch: ReadonlySet<Buffer>) {
     this.context = context;
     this.working = working;
+    this.scratch = scratch;
     this.aliased = aliased;
     this.strides = context.strides;
     this.table = context.strides.table;
@@ -94,7 +97,7 @@ class LoopScheduler {
 
   private loop(s: Loop, mode: LoopMode = "serial"): Stmt {
     const kind = loopKind(s, this.table);
-    if (kind === "serial") return hasOwnRows(s) ? this.rows(s, mode) : { ...s, body: this.statement(s.body) };
+    if (kind === "serial") return hasOwnRows(s, this.scratch) ? this.rows(s, mode) : { ...s, body: this.statement(s.body) };
     const nest = nestOf(s, kind, this.table);
     return kind === "parallel" ? this.as(mode, () => this.parallel(nest)) : this.reduction(nest);
   }

@@ -55,10 +55,10 @@ export function loopKind(s: Loop, table: ExprTable): LoopKind {
   return foldsOut || !distinct || [...stored].some((b) => loaded.has(b)) ? "serial" : "parallel";
 }
 /**
- * Whether each iteration reads and writes rows of its own of every buffer that the loop stores, so that iterations may be
- * shared out, though not run side by side in lanes.
+ * Whether each iteration reads and writes rows of its own of every buffer that the loop stores, but for `scratch`, which
+ * threads do not share: iterations may be shared out then, though not run side by side in lanes.
  */
-export function hasOwnRows(s: Loop): boolean {
+export function hasOwnRows(s: Loop, scratch: ReadonlySet<Buffer>): boolean {
   if (!isWhole(s)) return false;
   const declared = new Set<string>(), stored = new Map<Buffer, Set<number>>();
   let own = true;
@@ -69,7 +69,7 @@ export function hasOwnRows(s: Loop): boolean {
   visitStmt(s.body, (x) => {
     if (x.kind === "let") declared.add(x.name);
     if (x.kind === "storeAt") own = false;
-    if (x.kind === "store") note(x.buffer, x.indices);
+    if (x.kind === "store" && !scratch.has(x.buffer)) note(x.buffer, x.indices);
   });
   visitStmt(s.body, (x) => {
     if ((x.kind === "accumulate" || x.kind === "assign") && !declared.has(x.name)) own = false;
