@@ -2,7 +2,7 @@
  * Depthwise convolution of 8-bit integers: input rows are widened into scratch with their padding (channels in eights),
  * taps are taken two at a time, interleaved by channel, so that one instruction multiplies and sums both for 4 channels.
  */
-import { isSymbolic } from "../core/dim.ts";
+import { dimFloorDiv, dimMul, dimProduct, isSymbolic } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
 import { add, constant, i16x8, i32, i32x4, min, sub, type Axis, type Expr } from "../kernel/expr.ts";
 import { assign, type Stmt } from "../kernel/stmt.ts";
@@ -43,10 +43,12 @@ function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvPr
   const all = together(s), rows = blockOf(all, p, operands.kind, 8);
   const scratch = rowScratch(b, all, p, rows, operands.kind, 8);
   const positions = new Map<Axis, Expr>();
-  b.loop(into, "n", 0, toIndex(s.batch.extent), 1, s.batch.extent, (n, perImage) => {
+  // Instructions of a row, roughly, with widening it and what is done with the sums.
+  const work = dimFloorDiv(dimProduct([p.inner.count, channels, taps + 8]), 4);
+  b.parallel(into, "n", s.batch.extent, 1, dimMul(work, p.outer.count), (n, perImage) => {
     positions.set(s.batch, n);
     const total = b.letIndex(perImage, "rows", toIndex(p.outer.count));
-    b.loop(perImage, "block", 0, total, rows, p.outer.count, (first, body) => {
+    b.parallel(perImage, "block", p.outer.count, rows, dimMul(work, rows), (first, body) => {
       const count = b.let(body, "count", min(constant(rows, i32), sub(total, first)));
       const source = scratch(body, first, count, positions);
       b.loop(body, "y", 0, count, 1, p.outer.count, (y, perRow) => {
