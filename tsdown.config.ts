@@ -20,7 +20,7 @@ export default defineConfig([{
   // Without comments and blanks: what a process reads before its first inference.
   minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
   // What the runtime needs at once is one file.
-  outputOptions: { codeSplitting: { groups: [{ name: "runtime", test: /^(?!.*\.d\.[cm]?ts).*src\/(runtime\/(?!host-operators|threads|thread-source|loop|prepare-weight|scale)|artifact\/|backends\/wasm\/(load|relax)|memory\/place\.|core\/(assert|container|datum|diagnostic|dim-json|dtype|float-bits|float16|packed|small-floats|string-bytes|tensor|value-check|dim)\.)/ }] } },
+  outputOptions: { codeSplitting: { groups: [{ name: "runtime", test: /^(?!.*\.d\.[cm]?ts).*src\/(runtime\/(?!host-operators|threads|thread-source|loop|prepare-weight|scale|states|given-outputs)|artifact\/|backends\/wasm\/(load|relax)|memory\/place\.|core\/(assert|container|datum|diagnostic|dim-json|dtype|float-bits|float16|packed|small-floats|string-bytes|tensor|value-check|dim)\.)/ }] } },
   clean: true,
 }, {
   // The report page's script, with its layout library, for browsers.

@@ -5,8 +5,8 @@ import { formatContainer } from "../core/container.ts";
 import type { Datum } from "../core/datum.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import type { TensorData } from "../core/dtype.ts";
-import { elementsOf, Tensor, type Resident } from "./tensor.ts";
-import { containerFed, isTensorLike, listedStrings, type Feed } from "./run-values.ts";
+import { elementsOf, isTensorLike, Tensor, type Resident } from "./tensor.ts";
+import { containerFed, listedStrings, type Feed } from "./run-values.ts";
 
 /** Compiled code counts in 32 bits. */
 const largestSize = 2 ** 31 - 1;

@@ -1,19 +1,26 @@
 /**
  * Results written to tensors that the caller gives (`into`), so that a run allocates nothing for them. What can be known
  * before a run is checked before it; sizes are checked when all steps have run, and nothing is written unless every
- * tensor fits.
+ * tensor fits. Loaded by runs that give any.
  */
 import type { PortJson } from "../artifact/manifest.ts";
-import { isHeld } from "../core/container.ts";
+import type { isHeld } from "../core/container.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { TypedArray } from "../core/dtype.ts";
 import { isPacked, packElements } from "../core/packed.ts";
 import { numericData } from "../core/tensor.ts";
 import type { Buffers } from "./buffers.ts";
-import { isTensorLike } from "./run-values.ts";
-import { elementsOf, Tensor, type TensorLike } from "./tensor.ts";
+import type { elementsOf, isTensorLike, Tensor, TensorLike } from "./tensor.ts";
 
 export type GivenTensors = Readonly<Record<string, TensorLike>>;
+
+/** The runtime's own; they are not loaded twice. */
+export interface RuntimeParts {
+  readonly Tensor: typeof Tensor;
+  readonly elementsOf: typeof elementsOf;
+  readonly isTensorLike: typeof isTensorLike;
+  readonly isHeld: typeof isHeld;
+}
 
 /** A place for one result. */
 interface Place {
@@ -27,13 +34,13 @@ export class GivenOutputs {
   readonly #places: ReadonlyMap<string, Place>;
 
   /** Fails with OF7003 and OF7006 where a type or length is wrong, with OF7023 where a tensor cannot take a result. */
-  constructor(outputs: readonly PortJson[], into: GivenTensors, kept: readonly string[]) {
+  constructor(outputs: readonly PortJson[], into: GivenTensors, kept: readonly string[], parts: RuntimeParts) {
     const places = new Map<string, Place>();
     for (const port of outputs) {
       const given = Object.hasOwn(into, port.name) ? into[port.name] : undefined;
       if (given === undefined) continue;
       if (kept.includes(port.name)) refuse(port.name, "it is also to be kept in WebAssembly memory", "leave it out of `keep` or of `into`");
-      const place = placeFor(port, given);
+      const place = placeFor(port, given, parts);
       for (const [other, { memory }] of places) if (overlap(memory, place.memory)) refuse(port.name, `it shares memory with what is given for '${other}'`, "give every output memory of its own");
       places.set(port.name, place);
     }
@@ -60,7 +67,7 @@ export class GivenOutputs {
   }
 }
 
-function placeFor(port: PortJson, given: unknown): Place {
+function placeFor(port: PortJson, given: unknown, { Tensor, elementsOf, isTensorLike, isHeld }: RuntimeParts): Place {
   const { name, dtype } = port;
   if (isHeld(port)) refuse(name, `a ${port.container ? port.container.kind : "tensor of strings"} is no block of memory`, "leave it out of `into`");
   if (!isTensorLike(given)) return refuse(name, "it is not a tensor", "give new Tensor(type, data, dims)");

@@ -1,13 +1,11 @@
 /**
  * Weights that lie in memory otherwise than in the artifact: in another order, or widened. Loaded when a program has one.
  */
-import type { DataJson } from "../artifact/manifest.ts";
 import type { PackSpec } from "../core/pack-spec.ts";
 import { byteSize, viewBytes } from "../core/dtype.ts";
 import { widenFloat16 } from "../core/float16.ts";
 import { numericData, type Tensor } from "../core/tensor.ts";
 import { packedForm, packInto, packUniformInto } from "../memory/pack.ts";
-import { readData } from "./constants.ts";
 import { scale } from "./scale.ts";
 
 /** Writes the packed form to where `memory` has room for so many bytes. */
@@ -16,10 +14,10 @@ export function packWeight(source: Tensor, pack: PackSpec, memory: (bytes: numbe
   packInto(viewBytes(dtype, memory(length * byteSize(dtype))), source, pack);
 }
 
-/** As `packWeight`, of elements that are all the one that `stored` holds. */
-export function packFilled(from: DataJson, stored: Uint8Array, pack: PackSpec, memory: (bytes: number) => Uint8Array): void {
-  const { dtype, length } = packedForm(from, pack);
-  packUniformInto(viewBytes(dtype, memory(length * byteSize(dtype))), readData({ ...from, dims: [1] }, stored), () => readData(from, stored), pack);
+/** As `packWeight`, of a tensor whose elements are all that of `one`; `whole` makes it where that is needed. */
+export function packFilled(one: Tensor, dims: readonly number[], whole: () => Tensor, pack: PackSpec, memory: (bytes: number) => Uint8Array): void {
+  const { dtype, length } = packedForm({ dtype: one.dtype, dims }, pack);
+  packUniformInto(viewBytes(dtype, memory(length * byteSize(dtype))), one, whole, pack);
 }
 
 /** int8 times scales, or float16 where there are none, as float32. */

@@ -2,7 +2,7 @@
 import { formatContainer, containerMismatch, scalarTypeOf, type Container, type ItemType } from "../core/container.ts";
 import { isMap, isSequence, type Datum, type DatumMap } from "../core/datum.ts";
 import { fail } from "../core/diagnostic.ts";
-import { elementsOf, Tensor, type TensorLike } from "./tensor.ts";
+import { elementsOf, isTensorLike, Tensor, type TensorLike } from "./tensor.ts";
 
 /** A result. Which of these it is, the session's `outputs` say. */
 export type RunValue = Tensor | readonly RunValue[] | null | DatumMap;
@@ -44,9 +44,6 @@ function convertItem(item: ItemType, feed: Feed, name: string): Datum {
   const dims = [...given.dims];
   return { dtype: item.dtype, dims, data: elementsOf(item.dtype, given.data, dims, `an item fed to '${name}'`) };
 }
-
-export const isTensorLike = (feed: unknown): feed is TensorLike =>
-  typeof feed === "object" && feed !== null && "dims" in feed && Array.isArray(feed.dims) && "type" in feed && typeof feed.type === "string" && "data" in feed;
 
 /** A list of strings as a tensor. */
 export function listedStrings(feed: unknown): TensorLike | undefined {

@@ -14,11 +14,11 @@ import { Buffers } from "./buffers.ts";
 import { checkRunOptions } from "./check-run-options.ts";
 import { Constants } from "./constants.ts";
 import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
-import { GivenOutputs, type GivenTensors } from "./given-outputs.ts";
+import type { GivenOutputs, GivenTensors } from "./given-outputs.ts";
 import { Heap } from "./heap.ts";
 import { prepareSteps } from "./steps.ts";
-import { States } from "./states.ts";
-import { Tensor, type Resident } from "./tensor.ts";
+import type { States } from "./states.ts";
+import { elementsOf, isTensorLike, Tensor, type Resident } from "./tensor.ts";
 import type { Threads } from "./threads.ts";
 import { resultOf, type RunValue } from "./run-values.ts";
 import type { Run, StepObserver } from "./watch.ts";
@@ -72,7 +72,8 @@ interface Machine {
   readonly weights: Weights;
   readonly constants: Constants;
   readonly run: Run;
-  readonly states: States;
+  /** Absent where the program has none; what keeps them is loaded where it has. */
+  readonly states: States | undefined;
   readonly threads: Threads | undefined;
 }
 
@@ -124,7 +125,8 @@ export class Session {
     await weights.fill(stream);
     const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, constants.read(h.data)])));
     const run = await prepareSteps(manifest, { arena, buffers, instance, constants });
-    return new Session({ manifest, heap, arena, buffers, weights, constants, run, threads, states: new States(manifest, heap) }, started && "code" in started ? [started] : []);
+    const states = manifest.states && new (await import("./states.ts")).States(manifest, heap);
+    return new Session({ manifest, heap, arena, buffers, weights, constants, run, threads, states }, started && "code" in started ? [started] : []);
   }
 
   /** Bytes of WebAssembly memory this session holds. */
@@ -135,17 +137,22 @@ export class Session {
    * sequence (an array), an optional (null where it holds nothing) or a map (a Map); then name their types: `run<{ y: Tensor[] }>`.
    */
   run<R extends Readonly<Record<string, RunValue>> = Record<string, Tensor>>(feeds: Feeds, options: RunOptions = {}): Promise<R> {
-    return this.#queue(() => this.#execute(feeds, options) as R);
+    return this.#queue(async () => {
+      checkRunOptions(options);
+      const { manifest } = this.#open(), wanted = this.#wanted(options);
+      const given = options.into && new (await import("./given-outputs.ts")).GivenOutputs(manifest.outputs, options.into, options.keep ?? [], { Tensor, elementsOf, isTensorLike, isHeld });
+      return this.#execute(feeds, options, wanted, given) as R;
+    });
   }
 
   /** The states as they are after the runs called so far, by input: fed to a run, they go on from there. */
   state(): Promise<Record<string, Tensor>> {
-    return this.#queue(() => Object.fromEntries(Object.entries(this.#open().states.read()).map(([name, t]) => [name, Tensor.of(t)])));
+    return this.#queue(() => Object.fromEntries(Object.entries(this.#open().states?.read() ?? {}).map(([name, t]) => [name, Tensor.of(t)])));
   }
   /** Forgets the states, after the runs called so far: the next run begins anew. */
-  reset(): Promise<void> { return this.#queue(() => this.#open().states.reset()); }
+  reset(): Promise<void> { return this.#queue(() => this.#open().states?.reset()); }
 
-  #queue<T>(work: () => T): Promise<T> {
+  #queue<T>(work: () => T | Promise<T>): Promise<T> {
     const result = this.#last.then(() => guarded(work));
     this.#last = result.catch(() => undefined);
     return result;
@@ -158,21 +165,19 @@ export class Session {
     this.#machine = undefined;
   }
 
-  #execute(feeds: Feeds, options: RunOptions): Record<string, RunValue> {
-    checkRunOptions(options);
+  #execute(feeds: Feeds, options: RunOptions, wanted: ReadonlySet<string>, given: GivenOutputs | undefined): Record<string, RunValue> {
     const machine = this.#open(), { manifest, states } = machine;
-    const wanted = this.#wanted(options), given = new GivenOutputs(manifest.outputs, options.into ?? {}, options.keep ?? []);
     const bound = bindFeeds(manifest.inputs, feeds, this, manifest.checks, states), fed = new Set(bound.fed.keys());
-    states.reserve(bound.symbols, fed);
+    states?.reserve(bound.symbols, fed);
     machine.arena.begin(bound.symbols);
     machine.weights.override((name) => { const f = bound.fed.get(name); return f && this.#elements(name, f); });
     try {
       writeInputs(machine, bound);
-      states.write(machine.buffers, bound.states, fed);
+      states?.write(machine.buffers, bound.states, fed);
       runSteps(machine, options);
-      given.check(manifest.outputs, (p) => resultDims(machine, p));
-      states.take(machine.buffers);
-      return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, given.write(p, machine.buffers) ?? this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));
+      given?.check(manifest.outputs, (p) => resultDims(machine, p));
+      states?.take(machine.buffers);
+      return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, given?.write(p, machine.buffers) ?? this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));
     } finally {
       machine.buffers.release();
     }

@@ -164,3 +164,7 @@ function integerOf(value: unknown, type: "int64" | "uint64"): bigint {
 /** What a wrong value is, in words: an object need not have a text. */
 const textOf = (value: unknown): string => (typeof value === "object" || typeof value === "function" ? typeof value : String(value));
 const notAnElement = (value: unknown, type: DType): never => fail("OF7003", `${typeof value === "object" ? "an object or list" : `'${textOf(value)}'`} is not an element of a ${type} tensor`);
+
+/** Whether a value has what a tensor has. */
+export const isTensorLike = (feed: unknown): feed is TensorLike =>
+  typeof feed === "object" && feed !== null && "dims" in feed && Array.isArray(feed.dims) && "type" in feed && typeof feed.type === "string" && "data" in feed;

@@ -81,7 +81,7 @@ export class Weights {
       if ("input" in source) continue;
       const { pack } = w;
       if (w.widen) uses.push({ ...place(source), use: (bytes) => { this.#widened(w, source, bytes); } });
-      else if (pack && source.fill) uses.push({ ...place(source), use: (bytes) => { this.#prepare.packFilled(source, bytes, pack, (length) => this.#memory(w.at, length)); } });
+      else if (pack && source.fill) uses.push({ ...place(source), use: (bytes) => { this.#prepare.packFilled(readData({ ...source, dims: [1] }, bytes), source.dims, () => readData(source, bytes), pack, (length) => this.#memory(w.at, length)); } });
       else if (pack || (isPacked(source.dtype) && !source.fill)) uses.push({ ...place(source), use: (bytes) => { this.#store(w, readData(source, bytes)); } });
       else if (source.fill) uses.push({ ...place(source), use: (bytes) => { repeat(this.#memory(w.at, w.bytes), bytes); } });
       else uses.push({ ...place(source), at: w.at, use: (bytes) => { this.#memory(w.at, bytes.length).set(bytes); } });
