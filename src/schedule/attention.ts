@@ -23,7 +23,7 @@ import { replaceLocal } from "./lanes.ts";
 import { expOfNegativeF32 } from "./math-f32.ts";
 
 /** Queries and keys that a block of scores holds. */
-export const attentionBlock = { queries: 8, keys: 128 } as const;
+export const attentionBlock = { queries: 8, keys: 256 } as const;
 
 const { queries: lanes, keys: blockKeys } = attentionBlock;
 const vectors = lanes / 4;
