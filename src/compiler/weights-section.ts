@@ -51,6 +51,7 @@ export class WeightsSection {
     const later = spec.kind === "copy" ? {} : { pack: spec };
     const early = spec.kind === "panels" && spec.as === "float32" && packedLength(t.dims, spec) <= sizeOf(t.dims);
     if (stored.as === "float16") {
+      if (spec.kind === "panels" && spec.as === "float16") return { source: this.add(packTensor(t, spec)) };
       const halves = (x: Tensor): DataJson => this.add(fromNumbers("float16", x.dims, toNumbers(x)));
       return early ? { source: halves(packTensor(t, spec)), widen: {} } : { source: halves(t), widen: {}, ...later };
     }

@@ -110,7 +110,8 @@ export interface Weight {
 
 /** float32 elements in fewer bits. int8: `bytes` times the scale of their index along `axis`. */
 export type StoredForm =
-  | { readonly as: "float16" }
+  /** `resident`: where a kernel can, it reads them so and widens them itself. */
+  | { readonly as: "float16"; readonly resident?: true }
   | { readonly as: "int8"; readonly axis: number; readonly bytes: Int8Array; readonly scales: Float32Array };
 
 export interface Program {

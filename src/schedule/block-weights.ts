@@ -21,27 +21,35 @@ import type { Accumulators, ARows } from "./tile.ts";
 /** How the integers of a panel become numbers. */
 export interface BlockWeights {
   readonly kind: "blocks";
-  /** 4: two steps in a byte. */
-  readonly bits: 4 | 8;
+  /** 4: two steps in a byte; 16: float16, all finite. */
+  readonly bits: 4 | 8 | 16;
   /** Weights of 4 bits have no sign yet: their zero points are above 0. */
   readonly unsigned: boolean;
   readonly depth: number;
   readonly block: number;
   /** Panels of int16 zero points, less what weights were packed less, one every block and column; or one for all. */
   readonly zeros: Buffer | number;
-  /** Panels of float32 scales, alike. */
-  readonly scales: Buffer;
+  /** Panels of float32 scales, alike; float16 has none. */
+  readonly scales?: Buffer;
 }
 
-interface Packed { readonly kind: BlockWeights; readonly at: (into: Stmt[], positions: ReadonlyMap<Axis, Expr>) => PanelColumns }
+export interface PackedBlocks { readonly kind: BlockWeights; readonly at: (into: Stmt[], positions: ReadonlyMap<Axis, Expr>) => PanelColumns }
 
 /** Columns of a panel. */
 export const panelWidth = 8;
 
-const panelBytesOf = ({ bits, depth }: BlockWeights): number => (bits === 4 ? Math.ceil(depth / 2) : depth) * panelWidth;
+const panelBytesOf = ({ bits, depth }: BlockWeights): number => (bits === 4 ? Math.ceil(depth / 2) : (depth * bits) / 8) * panelWidth;
+const panelsAt = (b: KernelBuilder, kind: BlockWeights, of: Buffer) => (into: Stmt[]): PanelColumns =>
+  ({ kind: "panels", pointer: b.let(into, "panels", addressOf(of)), width: panelWidth, panelBytes: panelBytesOf(kind), stepBytes: panelWidth, alone: true });
+
+/** Panels of finite float16, which `of` holds. */
+export function halfWeights(b: KernelBuilder, of: Buffer, depth: number): PackedBlocks {
+  const kind: BlockWeights = { kind: "blocks", bits: 16, unsigned: false, depth, block: depth, zeros: 0 };
+  return { kind, at: panelsAt(b, kind, of) };
+}
 
 /** Packs the weights of a structure that has quantised ones, if all is known when compiling. */
-export function packBlockWeights(b: KernelBuilder, s: MatMulStructure): Packed | undefined {
+export function packBlockWeights(b: KernelBuilder, s: MatMulStructure): PackedBlocks | undefined {
   const { quantized: q } = s, depth = s.k.extent, n = s.n.extent;
   if (!q || isSymbolic(depth) || isSymbolic(n) || depth === 0 || n === 0) return undefined;
   const weight = known(b, q.weight), scales = known(b, q.scales), zeros = q.zeros && known(b, q.zeros);
@@ -57,7 +65,7 @@ export function packBlockWeights(b: KernelBuilder, s: MatMulStructure): Packed |
     scales: b.packed(scales.weight, scaleSpec, "float32", packedLength([], scaleSpec)),
     zeros: zeros && zeroSpec && points[0] !== points[1] ? b.packed(zeros.weight, zeroSpec, "int16", packedLength([], zeroSpec)) : points[0] - middle,
   };
-  return { kind, at: (into) => ({ kind: "panels", pointer: b.let(into, "panels", addressOf(of)), width: panelWidth, panelBytes: panelBytesOf(kind), stepBytes: panelWidth, alone: true }) };
+  return { kind, at: panelsAt(b, kind, of) };
 }
 
 type Range = readonly [number, number];
@@ -103,7 +111,7 @@ function nibbles(k: number, n: number, q: QuantizedMatrix, of: Known, middle: nu
 /** One step of the contracted axis, by its number within a turn: its numbers less their zero points, in the block's units, two vectors of float32 a panel. */
 interface Step { readonly index: number; readonly halves: readonly Expr[] }
 export interface Block {
-  /** The block's scales, for numbers in its units. */
+  /** The block's scales, for numbers in its units; none: the numbers are the weights. */
   readonly scales: readonly Expr[];
   /** Loops over the block: `one` for every step, then `after` for the steps of a turn. */
   steps(into: Stmt[], one: (into: Stmt[], step: Step) => void, after: (into: Stmt[], count: number) => void): void;
@@ -116,13 +124,13 @@ const unitOf = ({ bits, unsigned }: BlockWeights): number => (bits === 8 || unsi
 export function forBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeights, panels: number, column: Expr, start: Expr, body: (into: Stmt[], block: Block) => void): void {
   const { depth, block } = kind, blocks = Math.ceil(depth / block), whole = Math.floor(depth / block), rest = depth - whole * block, unit = unitOf(kind);
   const panel = column.kind === "const" ? constant(Number(column.value) / panelWidth, i32) : binary("shr", column, constant(3, i32));
-  const weights = b.let(into, "pb", start), scales = panelOf(b, into, kind.scales, panel, blocks), zeros = typeof kind.zeros === "number" ? undefined : panelOf(b, into, kind.zeros, panel, blocks);
+  const weights = b.let(into, "pb", start), scales = kind.scales && panelOf(b, into, kind.scales, panel, blocks), zeros = typeof kind.zeros === "number" ? undefined : panelOf(b, into, kind.zeros, panel, blocks);
   const each = <T>(of: (p: number) => T): T[] => Array.from({ length: panels }, (_, p) => of(p));
   const one = (inner: Stmt[], steps: number): void => {
-    const own = each((p) => [0, 16].map((offset) => b.let(inner, "scale", mul(loadAt(scales, p * blocks * panelWidth * 4 + offset, "float32", f32x4), constant(1 / unit, f32x4))))).flat();
+    const own = !scales ? [] : each((p) => [0, 16].map((offset) => b.let(inner, "scale", mul(loadAt(scales, p * blocks * panelWidth * 4 + offset, "float32", f32x4), constant(1 / unit, f32x4))))).flat();
     const points = each((p) => zerosOf(b, inner, kind, zeros, p * blocks * panelWidth * 2));
-    body(inner, { scales: own, steps: (target, visit, after) => emitSteps(b, target, kind, { weights, panelBytes: panelBytesOf(kind), zeros: points, steps }, visit, after) });
-    advance(inner, scales, constant(panelWidth * 4, i32));
+    body(inner, { scales: own, steps: (target, visit, after) => (kind.bits === 16 ? emitHalves : emitSteps)(b, target, kind, { weights, panelBytes: panelBytesOf(kind), zeros: points, steps }, visit, after) });
+    if (scales) advance(inner, scales, constant(panelWidth * 4, i32));
     if (zeros) advance(inner, zeros, constant(panelWidth * 2, i32));
   };
   if (whole === 1) one(into, block);
@@ -178,6 +186,19 @@ function emitSteps(b: KernelBuilder, into: Stmt[], { bits, unsigned }: BlockWeig
   }
 }
 
+/** Float16 that is finite, by what moves its exponent; 2^112 makes up for the difference of the exponents' zeros, also of denormals. */
+function emitHalves(b: KernelBuilder, into: Stmt[], _kind: BlockWeights, { weights, panelBytes, zeros: panels, steps }: Run, visit: (into: Stmt[], step: Step) => void, after: (into: Stmt[], count: number) => void): void {
+  b.loop(into, "k", 0, constant(steps, i32), 1, steps, (_, body) => {
+    const halves = panels.flatMap((_z, p) => [0, 8].map((offset) => {
+      const signed = shift("shl", loadAt(weights, p * panelBytes + offset, "int16", i32x4), 13);
+      return b.let(body, "b", mul(bitcast(binary("and", signed, constant(0x8fffe000 - 2 ** 32, i32x4)), f32x4), constant(2 ** 112, f32x4)));
+    }));
+    visit(body, { index: 0, halves });
+    advance(body, weights, constant(panelWidth * 2, i32));
+    after(body, 1);
+  });
+}
+
 /** The low and the high halves of bytes: signed ones at the top of their byte, others as numbers from 0 to 15. */
 function nibblesOf(v: Expr, isUnsigned: boolean): readonly [Expr, Expr] {
   const words = bitcast(v, i16x8), masked = (x: Expr, mask: number): Expr => bitcast(binary("and", x, constant(mask, i16x8)), i8x16);
@@ -196,14 +217,14 @@ export function accumulateBlocks(b: KernelBuilder, into: Stmt[], kind: BlockWeig
   const rows = a.pointers.map((p) => b.let(into, "pa", p));
   const panels = (totals[0]?.length ?? 2) / 2;
   // A single row of one panel has sums of its own for odd steps, so that additions do not wait for each other.
-  const chains = totals.length * panels === 1 ? 2 : 1;
+  const chains = totals.length * panels === 1 && kind.scales ? 2 : 1;
   forBlocks(b, into, kind, panels, column, start, (body, block) => {
-    const sums = totals.map((row) => row.map(() => Array.from({ length: chains }, () => b.let(body, "sum", constant(0, f32x4)))));
+    const sums = totals.map((row) => row.map((total) => (kind.scales ? Array.from({ length: chains }, () => b.let(body, "sum", constant(0, f32x4))) : [total])));
     block.steps(body, (inner, { index, halves }) => sums.forEach((row, r) => {
       const x = b.let(inner, "a", elementOfA(a, rows, r, index));
       row.forEach((parts, j) => { const sum = parts[index % chains], y = halves[j]; if (sum?.kind === "local" && y) inner.push(assign(sum.name, madd(x, y, sum, b.relaxed))); });
     }), (inner, count) => { for (const row of rows) advance(inner, row, times(toIndex(a.stepBytes), count)); });
-    totals.forEach((row, r) => row.forEach((total, j) => {
+    if (kind.scales) totals.forEach((row, r) => row.forEach((total, j) => {
       const [first, ...more] = sums[r]?.[j] ?? [], scale = block.scales[j];
       if (total.kind === "local" && first && scale) body.push(assign(total.name, madd(more.reduce((x, y) => add(x, y), first), scale, total, b.relaxed)));
     }));

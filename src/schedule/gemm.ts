@@ -191,11 +191,11 @@ const blocksOfOneRow = 16;
 /** Full tiles as they are, or with panels of quantised weights widened first where the rows are many enough to gain by it. */
 function eachWay(b: KernelBuilder, into: Stmt[], { kind }: BlockGemm, known: number | undefined, count: Expr, tiles: (into: Stmt[], wide?: Buffer) => void): void {
   if (kind.kind !== "blocks") { tiles(into); return; }
-  if (known !== undefined) { tiles(into, known >= rowsToWiden ? widePanel(b, kind) : undefined); return; }
+  if (known !== undefined) { tiles(into, known >= rowsToWiden(kind) ? widePanel(b, kind) : undefined); return; }
   const few: Stmt[] = [], many: Stmt[] = [];
   tiles(few);
   tiles(many, widePanel(b, kind));
-  into.push({ kind: "if", condition: lt(count, rowsToWiden), then: { kind: "block", body: few }, else: { kind: "block", body: many } });
+  into.push({ kind: "if", condition: lt(count, rowsToWiden(kind)), then: { kind: "block", body: few }, else: { kind: "block", body: many } });
 }
 
 type ColumnBody = (into: Stmt[], column: Expr, width: number, lanes: 1 | 4, valid: number | Expr) => void;

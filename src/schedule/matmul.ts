@@ -13,7 +13,7 @@ import type { EpilogueStore, MatMulStructure } from "../kernel/structure.ts";
 import { affineAccess, bytesAlong, mentions, plus, sizeValue, substituteAxes, times, toIndex, type AffineAccess } from "./affine.ts";
 import { addressOf, storeAt, type KernelBuilder } from "./builder.ts";
 import { collapses, collapsibleAxes, Epilogue } from "./epilogue.ts";
-import { packBlockWeights } from "./block-weights.ts";
+import { halfWeights, packBlockWeights, type PackedBlocks } from "./block-weights.ts";
 import { emitFill } from "./fill.ts";
 import { emitGemm, type DirectRows, type DotColumns, type GatheredRows, type PanelColumns, type RowColumns } from "./gemm.ts";
 import { packedLength } from "../memory/pack.ts";
@@ -37,7 +37,7 @@ export function scheduleMatMul(b: KernelBuilder, structure: MatMulStructure): St
   const { rows, outer } = splitRows(b, s);
   const body: Stmt[] = [];
   const positions = new Map<Axis, Expr>();
-  const blocks = packBlockWeights(b, s), packed = blocks ?? packWeight(b, s);
+  const blocks = packBlockWeights(b, s) ?? packHalves(b, s), packed = blocks ?? packWeight(b, s);
   const others = (s.others ?? []).map((o) => packWeight(b, { ...s, b: o.b }));
   if (others.length > 0 && (integer || blocks || !packed || others.some((o) => o === undefined))) return undefined;
   const pairs = dimCeilDiv(s.k.extent, 2);
@@ -144,6 +144,14 @@ function padPair(b: KernelBuilder, into: Stmt[], k: Dim, at: Expr): void {
   const pad = storeAt(at, 0, "int16", constant(0, i32));
   if (!isSymbolic(k)) into.push(pad);
   else into.push({ kind: "if", condition: binary("eq", binary("and", toIndex(k), constant(1, i32)), constant(1, i32)), then: pad });
+}
+
+/** A constant right operand that is to stay in float16. */
+function packHalves(b: KernelBuilder, s: MatMulStructure): PackedBlocks | undefined {
+  if (s.b.kind !== "load" || s.others || s.batch.some((a) => mentions(s.b, new Set([a])))) return undefined;
+  const weight = b.context.weight(s.b.buffer), spec = weight?.stored?.as === "float16" && weight.stored.resident ? panelSpec(b, s.b.buffer, s.b.indices, s, []) : undefined;
+  if (!weight || !spec || spec.nr !== 8 || spec.k === 0) return undefined;
+  return halfWeights(b, b.packed(weight, { ...spec, as: "float16" }, "float16", packedLength([], spec)), spec.k);
 }
 
 interface PackedOperand { readonly dtype: DType; readonly at: (into: Stmt[], positions: ReadonlyMap<Axis, Expr>) => PanelColumns }

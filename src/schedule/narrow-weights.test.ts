@@ -8,6 +8,8 @@ import { readArtifact } from "../artifact/artifact.ts";
 import { fuseModel } from "../compiler/compile.ts";
 import { packageProgram } from "../compiler/package.ts";
 import { build } from "../compiler/pipeline.ts";
+import { present } from "../core/assert.ts";
+import { fromFloat16, toFloat16 } from "../core/float16.ts";
 import type { Tensor as CoreTensor } from "../core/tensor.ts";
 import { toNumbers } from "../core/tensor.ts";
 import { load, Tensor } from "../runtime/index.ts";
@@ -93,6 +95,21 @@ describe("narrowed weights", () => {
     const rounded = quantised(toNumbers(w), 2056), from = toNumbers(x);
     const expected = Float32Array.from({ length: 2 * 2056 }, (_, i) => { let sum = 0; for (let k = 0; k < 1024; k++) sum += (from[Math.floor(i / 2056) * 1024 + k] ?? 0) * (rounded[k * 2056 + (i % 2056)] ?? 0); return sum; });
     expect(difference(y, { dtype: "float32", dims: [2, 2056], data: expected }, 1e-5)).toBeUndefined();
+  });
+
+  it("lets a larger matrix stay in float16 in memory", async () => {
+    const k = 1024, n = 4104, spec: ModelSpec = { opset: 17, inputs: { x: { dtype: "float32", dims: ["m", k] } }, outputs: { y: { dtype: "float32", dims: ["m", n] } }, initializers: { w: randomTensor([k, n], random) }, nodes: [{ type: "MatMul", name: "p", inputs: ["x", "w"], outputs: ["y"] }] };
+    const { artifact, report } = await compile(modelBytes(spec), { weights: "f16" });
+    expect(report.narrowed).toMatchObject([{ nodes: ["p"], resident: true }]);
+    expect(readArtifact(artifact).manifest.memory.weightBytes).toBeLessThan(2.1 * k * n);
+    expect(artifact.length).toBeLessThan(2.1 * k * n);
+    const w = Array.from(toNumbers(present(spec.initializers["w"])), (v) => fromFloat16(toFloat16(v))), session = await load(artifact);
+    for (const m of [1, 5]) {
+      const x = randomTensor([m, k], random), from = toNumbers(x);
+      const { y } = await session.run({ x: new Tensor("float32", x.data, x.dims) });
+      const expected = Float32Array.from({ length: m * n }, (_, i) => { let sum = 0; for (let j = 0; j < k; j++) sum += (from[Math.floor(i / n) * k + j] ?? 0) * (w[j * n + (i % n)] ?? 0); return sum; });
+      expect(difference(present(y).unpacked(), { dtype: "float32", dims: [m, n], data: expected }, 1e-5)).toBeUndefined();
+    }
   });
 
   it("is recorded, said by --verify, and refused for emitted ONNX", async () => {

@@ -42,6 +42,9 @@ const leastElements = 256;
 /** Matrices of fewer elements are read from a cache: there their kernel is bound by arithmetic, and widening costs up to 0.3 of its speed. */
 const leastResident = 2 ** 21;
 
+/** The same of float16, whose kernel for one row is 0.84 as fast as that of float32 at 2^20 elements, and 1.2 times at 2^22. */
+const leastHalves = 2 ** 22;
+
 interface Use { readonly kernel: Kernel; readonly buffer: Buffer; readonly nodes: readonly string[]; /** Of the output channels, in elements of the source; undefined where there is none. */ readonly stride: number | undefined }
 
 /** The program with its contractions' weights narrowed, but those of nodes that `keeps` names. */
@@ -67,8 +70,8 @@ export function narrowWeights(program: Program, form: WeightForm, keeps: (nodes:
     const kept = keeps(nodes) ? "keep-dtype" : new Set(by.map((u) => u.kernel)).size < (reads.get(storage) ?? 0) ? "shared" : undefined;
     const result = kept ?? (form === "f16" ? inHalves(weight.source) : axis === undefined || by.some((u) => u.stride !== first?.stride) ? "shared" : inBytes(weight.source, axis)) ?? "range";
     if (typeof result === "string") { narrowed.push({ ...entry, kept: result }); continue; }
-    const stays = entry.elements >= leastResident && resident.add(by, weight, result.stored);
-    if (!stays) changed.set(weight, { ...weight, source: result.source, stored: result.stored });
+    const stays = result.stored.as === "int8" ? elements >= leastResident && resident.add(by, weight, result.stored) : elements >= leastHalves && resident.takesHalves(by, weight);
+    if (!stays || result.stored.as === "float16") changed.set(weight, { ...weight, source: result.source, stored: stays ? { as: "float16", resident: true } : result.stored });
     narrowed.push({ ...entry, error: result.error, ...(stays ? { resident: true } : {}) });
   }
   const weights = program.weights.map((w) => changed.get(w) ?? w);
@@ -163,6 +166,11 @@ class Residents {
       this.#kernels.set(kernel, widening(kernel, structure, buffer, narrow, made.scales, n));
     }
     return true;
+  }
+
+  /** Whether products read all of it as their right operand, which float16 can be as it is. */
+  takesHalves(uses: readonly Use[], weight: Weight): boolean {
+    return uses.every((u) => u.kernel.structure?.kind === "matmul" && !u.kernel.structure.others && Number(u.kernel.structure.n.extent) >= 8 && this.#matrix(u, weight, Number(u.kernel.structure.n.extent)));
   }
 
   /** The operand as a whole matrix with its columns along `n`. */
