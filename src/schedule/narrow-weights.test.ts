@@ -97,14 +97,14 @@ describe("narrowed weights", () => {
     expect(difference(y, { dtype: "float32", dims: [2, 2056], data: expected }, 1e-5)).toBeUndefined();
   });
 
-  it("lets a larger matrix stay in float16 in memory", async () => {
-    const k = 1024, n = 4104, spec: ModelSpec = { opset: 17, inputs: { x: { dtype: "float32", dims: ["m", k] } }, outputs: { y: { dtype: "float32", dims: ["m", n] } }, initializers: { w: randomTensor([k, n], random) }, nodes: [{ type: "MatMul", name: "p", inputs: ["x", "w"], outputs: ["y"] }] };
+  it("lets a larger matrix stay in float16 in memory", { timeout: 120_000 }, async () => {
+    const k = 2048, n = 4104, spec: ModelSpec = { opset: 17, inputs: { x: { dtype: "float32", dims: ["m", k] } }, outputs: { y: { dtype: "float32", dims: ["m", n] } }, initializers: { w: { dtype: "float32", dims: [k, n], data: Float32Array.from({ length: k * n }, (_, i) => ((i * 7919) % 2003) / 2003 - 0.5) } }, nodes: [{ type: "MatMul", name: "p", inputs: ["x", "w"], outputs: ["y"] }] };
     const { artifact, report } = await compile(modelBytes(spec), { weights: "f16" });
     expect(report.narrowed).toMatchObject([{ nodes: ["p"], resident: true }]);
     expect(readArtifact(artifact).manifest.memory.weightBytes).toBeLessThan(2.1 * k * n);
     expect(artifact.length).toBeLessThan(2.1 * k * n);
     const w = Array.from(toNumbers(present(spec.initializers["w"])), (v) => fromFloat16(toFloat16(v))), session = await load(artifact);
-    for (const m of [1, 5]) {
+    for (const m of [1, 3]) {
       const x = randomTensor([m, k], random), from = toNumbers(x);
       const { y } = await session.run({ x: new Tensor("float32", x.data, x.dims) });
       const expected = Float32Array.from({ length: m * n }, (_, i) => { let sum = 0; for (let j = 0; j < k; j++) sum += (from[Math.floor(i / n) * k + j] ?? 0) * (w[j * n + (i % n)] ?? 0); return sum; });

@@ -42,8 +42,8 @@ const leastElements = 256;
 /** Matrices of fewer elements are read from a cache: there their kernel is bound by arithmetic, and widening costs up to 0.3 of its speed. */
 const leastResident = 2 ** 21;
 
-/** The same of float16, whose kernel for one row is 0.84 as fast as that of float32 at 2^20 elements, and 1.2 times at 2^22. */
-const leastHalves = 2 ** 22;
+/** The same of float16: for one row its kernel is 1.15 times as fast as that of float32 at 2^23 elements, where these no longer fit in a cache. */
+const leastHalves = 2 ** 23;
 
 interface Use { readonly kernel: Kernel; readonly buffer: Buffer; readonly nodes: readonly string[]; /** Of the output channels, in elements of the source; undefined where there is none. */ readonly stride: number | undefined }
 
