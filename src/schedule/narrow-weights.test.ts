@@ -103,12 +103,12 @@ describe("narrowed weights", () => {
     expect(report.narrowed).toMatchObject([{ nodes: ["p"], resident: true }]);
     expect(readArtifact(artifact).manifest.memory.weightBytes).toBeLessThan(2.1 * k * n);
     expect(artifact.length).toBeLessThan(2.1 * k * n);
-    const w = Array.from(toNumbers(present(spec.initializers["w"])), (v) => fromFloat16(toFloat16(v))), session = await load(artifact);
+    const w = Array.from(toNumbers(present(spec.initializers["w"], "w")), (v) => fromFloat16(toFloat16(v))), session = await load(artifact);
     for (const m of [1, 3]) {
       const x = randomTensor([m, k], random), from = toNumbers(x);
       const { y } = await session.run({ x: new Tensor("float32", x.data, x.dims) });
       const expected = Float32Array.from({ length: m * n }, (_, i) => { let sum = 0; for (let j = 0; j < k; j++) sum += (from[Math.floor(i / n) * k + j] ?? 0) * (w[j * n + (i % n)] ?? 0); return sum; });
-      expect(difference(present(y).unpacked(), { dtype: "float32", dims: [m, n], data: expected }, 1e-5)).toBeUndefined();
+      expect(difference(present(y, "y").unpacked(), { dtype: "float32", dims: [m, n], data: expected }, 1e-5)).toBeUndefined();
     }
   });
 
