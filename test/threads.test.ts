@@ -128,7 +128,7 @@ function trapping(): { readonly artifact: Artifact; readonly code: Uint8Array } 
   const segment = add("segment", ["i32"], (w) => {
     const { f } = w;
     f.constant("i32", 0); f.setGlobal(variable.limit);
-    for (const n of [32, 1, 1]) f.constant("i32", n);
+    for (const n of [32, 1, 1, 1]) f.constant("i32", n);
     f.get(0); w.call("begin");
     w.forever(() => {
       w.call("take");

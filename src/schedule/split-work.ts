@@ -16,7 +16,7 @@ import { groupsOf, isParallel, isRepeatable } from "./split-groups.ts";
 import { loopWork } from "./loop-work.ts";
 
 /** Instructions that a range should have: some microseconds, many times what taking one costs. */
-const leastWork = 16384;
+export const leastWork = 16384;
 /** Ranges that a group is cut into at most, where each must prepare for itself. */
 const mostRepeats = 4;
 /** Loops of so many iterations need no inner ones to be split too. */

@@ -12,6 +12,7 @@ import { control } from "../../memory/control.ts";
 import type { MemoryPlan } from "../../memory/plan.ts";
 import { threadScratch } from "../../memory/thread-scratch.ts";
 import { encodeFunction, encodeHead, concatenate, FunctionBuilder, type ModuleSpec, type ValueType, type WasmFunction } from "./assembler.ts";
+import { leastWork } from "../../schedule/split-work.ts";
 import type { CallArguments } from "./call-arguments.ts";
 import { plainSegment, type KernelCall } from "./plain-segment.ts";
 import { Hazards } from "./hazards.ts";
@@ -131,7 +132,7 @@ function sharedSegment(w: Writer, calls: readonly KernelCall[], hazards: Hazards
       };
       const { split } = call.phase;
       if (!split) { w.call("single"); w.when(body); continue; }
-      args.size(f, split.outer); args.size(f, split.inner); f.constant("i32", split.grain); f.get(0);
+      args.size(f, split.outer); args.size(f, split.inner); f.constant("i32", split.grain); f.constant("i32", Math.max(1, Math.floor(split.work / leastWork))); f.get(0);
       w.call("begin");
       w.forever(() => { w.call("take"); w.when(() => { body(); f.branch("br", 1); }); });
     }

@@ -32,7 +32,7 @@ export function protocolFunctions(set: ReadonlyMap<string, Opcode>, at: number):
     write(new Writer(f, at));
     return f;
   };
-  return [make("begin", 4, [], begin), make("take", 0, ["i32"], take), make("single", 0, ["i32"], single), make("finish", 0, [], finish), make("pause", 4, [], pause), make("barrier", 1, [], barrier), make("close", 0, [], close)];
+  return [make("begin", 5, [], begin), make("take", 0, ["i32"], take), make("single", 0, ["i32"], single), make("finish", 0, [], finish), make("pause", 4, [], pause), make("barrier", 1, [], barrier), make("close", 0, [], close)];
 }
 
 /** Shorthand for what these functions are made of. */
@@ -72,9 +72,9 @@ export class Writer {
   addTo(global: number, value: () => void): void { this.f.getGlobal(global); value(); this.f.op("i32.add"); this.f.setGlobal(global); }
 }
 
-/** begin(outer, inner, grain, thread): cuts outer·inner iterations into chunks that respect groups of `inner`. */
+/** begin(outer, inner, grain, weight, thread): cuts outer·inner iterations into chunks that respect groups of `inner`; `grain` iterations are `weight` smallest pieces. */
 function begin(w: Writer): void {
-  const { f } = w, [outer, inner, grain, thread] = [0, 1, 2, 3];
+  const { f } = w, [outer, inner, grain, weight, thread] = [0, 1, 2, 3, 4];
   const total = f.local("i32"), size = f.local("i32"), parts = f.local("i32"), group = f.local("i32"), chunks = f.local("i32");
   f.getGlobal(variable.limit); f.setGlobal(variable.first);
   f.get(outer); f.get(inner); f.op("i32.mul"); f.tee(total);
@@ -111,7 +111,7 @@ function begin(w: Writer): void {
       w.store(control.open, 1);
       w.add(control.epoch, 1);
     });
-    w.addTo(variable.work, () => { f.get(total); f.get(grain); f.op("i32.div_u"); });
+    w.addTo(variable.work, () => { f.get(total); f.get(grain); f.op("i32.div_u"); f.get(weight); f.op("i32.mul"); });
     f.getGlobal(variable.work); f.constant("i32", worthWaking); f.op("i32.ge_s"); w.load(control.asleep); f.constant("i32", 0); f.op("i32.gt_s"); f.op("i32.and");
     w.when(() => { f.constant("i32", 0); f.setGlobal(variable.work); w.notify(control.epoch); });
   });
