@@ -46,6 +46,10 @@ const kept: Readonly<Record<string, GraphCase>> = {
     nodes: [{ type: "Shape", inputs: ["x"], outputs: ["s"] }, { type: "Split", inputs: ["s", "parts"], outputs: ["a", "b"], attributes: { axis: 0 } }, { type: "Concat", inputs: ["b", "a"], outputs: ["y"], attributes: { axis: 0 } }],
     feeds: { x: ramp(8, 2) }, constants: { parts: fromNumbers("int64", [2], [2, 0]) }, outputs: ["a", "b", "y"], symbolic: true,
   },
+  "what stands before a parallel loop was not written where the loop has no iterations": {
+    nodes: [{ type: "Concat", inputs: ["c", "x"], outputs: ["y"], attributes: { axis: 0 } }],
+    feeds: { x: ramp(0, 1, 9) }, constants: { c: ramp(8, 1, 9) }, outputs: ["y"], symbolic: true,
+  },
 };
 it.each(Object.entries(kept))("%s", async (_, c) => expect(await judgeGraph(c)).toEqual({ kind: "agrees", rounding: false }));
 

@@ -38,13 +38,13 @@ interface Level {
   readonly before: readonly Stmt[];
   readonly loop: Loop;
   readonly after: readonly Stmt[];
-  /** Iterations; at least one where there is something after them. */
+  /** Iterations; at least one where something around them writes, which is done though they are none. */
   readonly count: Dim;
 }
 
 function levelOf(before: readonly Stmt[], loop: Loop, after: readonly Stmt[]): Level {
-  const iterations = dimCeilDiv(loop.axis.extent, loop.step);
-  return { before, loop, after, count: after.length > 0 && dimRange(iterations).lower < 1 ? dimMax(1, iterations) : iterations };
+  const iterations = dimCeilDiv(loop.axis.extent, loop.step), writes = after.length > 0 || before.some((s) => s.kind !== "let");
+  return { before, loop, after, count: writes && dimRange(iterations).lower < 1 ? dimMax(1, iterations) : iterations };
 }
 
 function splitLoop(before: readonly Stmt[], first: Loop, after: readonly Stmt[], fresh: Fresh, least: number): Stmt | undefined {
