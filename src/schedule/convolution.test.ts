@@ -66,6 +66,8 @@ describe("convolutions", () => {
     check({ op: ConvTranspose, x: [1, 8, 4, 5], w: [8, 1, 3, 3], group: 8, strides: [2, 2], pads: [1, 1, 1, 1] });
     check({ x: [1, 4, 9, 1], w: [4, 1, 3, 1], group: 4, pads: [1, 0, 1, 0] });
     check({ x: [1, 4, 2, 7], w: [4, 1, 3, 3], group: 4, pads: [3, 1, 4, 1] });
+    check({ x: [1, 32, 17, 17], w: [32, 1, 3, 3], group: 32, pads: [1, 1, 1, 1] });
+    check({ x: [1, 32, 3, 40], w: [32, 1, 3, 3], group: 32, pads: [3, 1, 4, 1] });
     check({ x: [1, 4, 8, 9], w: [4, 1, 7, 3], group: 4, pads: [3, 1, 3, 1] });
   });
   it("transposed", () => {

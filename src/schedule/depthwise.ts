@@ -216,8 +216,8 @@ function emitTile(b: KernelBuilder, into: Stmt[], plane: Plane, x: Expr, width: 
   });
 }
 
-/** Kernels of so many rows are written out. */
-const unrolledRows = 5;
+/** Kernels of so many rows are written out, for outputs of so many elements an image: for fewer, fetching the code costs more. */
+const unrolledRows = 5, elementsToUnroll = 8192;
 /** A kernel row's part of the sums, read from `source` and `weights`; `first`: nothing has been summed before. */
 type TapRow = (into: Stmt[], source: Expr, sourceOffset: number, weights: Expr, weightsOffset: number, first: boolean) => void;
 
@@ -228,7 +228,8 @@ type TapRow = (into: Stmt[], source: Expr, sourceOffset: number, weights: Expr, 
 function tapRows(b: KernelBuilder, into: Stmt[], plane: Plane, source: Expr, weights: Expr, row: TapRow): void {
   const { p: { inner, outer }, channels } = plane;
   const sourceStep = dimMul(plane.rowBytes, outer.dilation), weightsStep = inner.taps * channels * 4;
-  if (outer.taps > unrolledRows || isSymbolic(sourceStep) || plane.rows.kind === "const") {
+  const small = dimRange(dimProduct([outer.count, inner.count, channels])).upper < elementsToUnroll;
+  if (small || outer.taps > unrolledRows || isSymbolic(sourceStep) || plane.rows.kind === "const") {
     b.loop(into, "tap", plane.firstRow, plane.endRow, 1, outer.taps, (_tap, body) => {
       row(body, source, 0, weights, 0, false);
       advance(body, source, sourceStep);
