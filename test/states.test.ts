@@ -1,5 +1,6 @@
 /** States: sessions that carry values from run to run give what feeding them back gives, in memory that does not grow with every step. */
 import { describe, expect, test } from "vitest";
+import { parseStates } from "../src/cli/states.ts";
 import { compileModel } from "../src/compiler/compile.ts";
 import { readArtifact } from "../src/artifact/artifact.ts";
 import { load, Tensor, type Session } from "../src/runtime/index.ts";
@@ -103,6 +104,11 @@ test("a value of one size begins as zeros and is carried", async () => {
     mean = expected["next"] ?? mean;
   }
   expect(values(mean).some((v) => v !== 0)).toBe(true);
+});
+
+test("states are named on the command line in pairs", () => {
+  expect(parseStates(["past.*=present.*;h=hn", "c=cn"])).toEqual({ "past.*": "present.*", h: "hn", c: "cn" });
+  expect(() => parseStates(["past"])).toThrow("OF1022");
 });
 
 test("states that cannot be are refused", () => {
