@@ -50,6 +50,10 @@ const kept: Readonly<Record<string, GraphCase>> = {
     nodes: [{ type: "Concat", inputs: ["c", "x"], outputs: ["y"], attributes: { axis: 0 } }],
     feeds: { x: ramp(0, 1, 9) }, constants: { c: ramp(8, 1, 9) }, outputs: ["y"], symbolic: true,
   },
+  "nor where a loop in it has none": {
+    nodes: [{ type: "Concat", inputs: ["c", "x"], outputs: ["y"], attributes: { axis: 1 } }],
+    feeds: { x: fromNumbers("bool", [7, 0, 8], []) }, constants: { c: fromNumbers("bool", [7, 3, 8], Array.from({ length: 168 }, (_, i) => i % 2)) }, outputs: ["y"], symbolic: true,
+  },
 };
 it.each(Object.entries(kept))("%s", async (_, c) => expect(await judgeGraph(c)).toEqual({ kind: "agrees", rounding: false }));
 

@@ -40,17 +40,19 @@ interface Level {
   readonly after: readonly Stmt[];
   /** Iterations; at least one where something around them writes, which is done though they are none. */
   readonly count: Dim;
+  /** Something around the loop writes, here or further out. */
+  readonly writes: boolean;
 }
 
-function levelOf(before: readonly Stmt[], loop: Loop, after: readonly Stmt[]): Level {
-  const iterations = dimCeilDiv(loop.axis.extent, loop.step), writes = after.length > 0 || before.some((s) => s.kind !== "let");
-  return { before, loop, after, count: writes && dimRange(iterations).lower < 1 ? dimMax(1, iterations) : iterations };
+function levelOf(before: readonly Stmt[], loop: Loop, after: readonly Stmt[], outer: Level | undefined): Level {
+  const iterations = dimCeilDiv(loop.axis.extent, loop.step), writes = outer?.writes === true || after.length > 0 || before.some((s) => s.kind !== "let");
+  return { before, loop, after, writes, count: writes && dimRange(iterations).lower < 1 ? dimMax(1, iterations) : iterations };
 }
 
 function splitLoop(before: readonly Stmt[], first: Loop, after: readonly Stmt[], fresh: Fresh, least: number): Stmt | undefined {
-  const levels = [levelOf(before, first, after)];
+  const levels = [levelOf(before, first, after, undefined)];
   for (let next = inside(first, levels); next; next = inside(next.loop, levels)) levels.push(next);
-  const innermost = levels[levels.length - 1] ?? levelOf(before, first, after);
+  const innermost = levels[levels.length - 1] ?? levelOf(before, first, after, undefined);
   const work = innermost.loop.work ?? loopWork(innermost.loop.body);
   const outer = dimProduct(levels.slice(0, -1).map((l) => l.count)), inner = innermost.count;
   const all = dimProduct([outer, inner, work]);
@@ -69,7 +71,7 @@ function inside(outer: Loop, levels: readonly Level[]): Level | undefined {
   const at = all.findIndex(isParallel);
   const loop = all[at], before = all.slice(0, at);
   if (loop?.kind !== "for" || !before.every(isRepeatable)) return undefined;
-  const level = levelOf(before, loop, all.slice(at + 1));
+  const level = levelOf(before, loop, all.slice(at + 1), levels.at(-1));
   if (isStructured(loop)) return level;
   const count = dimProduct(levels.map((l) => l.count));
   if (!isSymbolic(count) && count >= enough) return undefined;
