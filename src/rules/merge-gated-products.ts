@@ -75,11 +75,12 @@ type Meet = (b: GraphBuilder, results: readonly Value[]) => readonly Value[];
 const product: Part = (b, x) => b.add(MatMul, [x, b.random([6, 5])]);
 const gemm = (transB: number, bias: boolean): Part => (b, x) => b.add(Gemm, [x, b.random(transB ? [5, 6] : [6, 5]), bias ? b.random([5]) : undefined], { transB });
 const swiGlu: Meet = (b, [gate, up]) => (gate && up ? [b.add(Mul, [b.add(Swish, [gate]), up])] : []);
-const build = (parts: readonly Part[], meet: Meet, dims: readonly (number | string)[] = ["n", 3, 6], dtype: "float32" | "float64" = "float32") => () => {
+const build = (parts: readonly Part[], meet: Meet, dims: readonly (number | string)[] = ["n", 3, 6], dtype: "float32" | "float64" | "float16" = "float32") => () => {
   const b = new GraphBuilder(), x = b.input("x", dims, dtype);
   return b.build(...meet(b, parts.map((p) => p(b, x))));
 };
 const huge: Part = (b, x) => b.add(MatMul, [x, b.constant({ dtype: "float32", dims: [6, large / 4], data: new Float32Array(6 * large / 4) })]);
+const halfGemm: Part = (b, x) => b.add(Gemm, [x, b.random([6, 5], { dtype: "float16" }), b.random([5], { dtype: "float16" })]);
 const wide: Part = (b, x) => b.add(MatMul, [x, b.random([6, 5], { dtype: "float64" })]);
 
 export const mergeGatedProducts = defineRule({
@@ -91,6 +92,7 @@ export const mergeGatedProducts = defineRule({
   where: [
     ({ x }) => storesFloat32.has(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "none: only float32 and narrower floats are multiplied in tiles"),
     ({ weight }) => sizeOf(weight.constant.dims) < large || refuse("large", `'${weight.name}' has ${sizeOf(weight.constant.dims)} elements`, `none: from ${large} on, reading them takes the time`),
+    ({ x }, root) => x.type.dtype === "float32" || !meeting(root).some((n) => n.inputs[2]) || refuse("rounding", `'${x.name}' is ${x.type.dtype}, and Gemm rounds its sum with its bias once`, "none: a bias that is added apart would round twice"),
   ],
   numerics: reassociates(1e-5),
   rewrite(_, edit) {
@@ -112,6 +114,7 @@ export const mergeGatedProducts = defineRule({
   ],
   refuses: {
     large: build([huge, huge], (b, [gate, up]) => (gate && up ? [b.add(Mul, [gate, up])] : [])),
+    rounding: build([halfGemm, halfGemm], swiGlu, ["n", 6], "float16"),
     dtype: build([wide, wide], (b, [gate, up]) => (gate && up ? [b.add(Mul, [gate, up])] : []), ["n", 3, 6], "float64"),
   },
 });
