@@ -70,7 +70,7 @@ describe.skipIf(!browserPath || ids.length === 0)("Chromium", () => {
     await browser.close();
     server.close();
     rmSync(folder, { recursive: true, force: true });
-  });
+  }, 60_000);
 
   test.each(ids)("%s gives its reference, with both codes, isolated and not", async (id) => {
     const { bytes, feeds, expected, tolerance } = loadCase(id);

@@ -54,6 +54,10 @@ const kept: Readonly<Record<string, GraphCase>> = {
     nodes: [{ type: "Concat", inputs: ["c", "x"], outputs: ["y"], attributes: { axis: 1 } }],
     feeds: { x: fromNumbers("bool", [7, 0, 8], []) }, constants: { c: fromNumbers("bool", [7, 3, 8], Array.from({ length: 168 }, (_, i) => i % 2)) }, outputs: ["y"], symbolic: true,
   },
+  "the second step of a product was sought at a negative offset where its operand runs backwards": {
+    nodes: [{ type: "Slice", inputs: ["x", "from", "to", "axis", "by"], outputs: ["t"] }, { type: "MatMul", inputs: ["t", "w"], outputs: ["y"] }],
+    feeds: { x: ramp(3, 49) }, constants: { ...Object.fromEntries(Object.entries({ from: -1, to: -(2 ** 31), axis: 1, by: -1 }).map(([name, v]) => [name, fromNumbers("int64", [1], [v])])), w: ramp(49, 9) }, outputs: ["y"], symbolic: false,
+  },
 };
 it.each(Object.entries(kept))("%s", async (_, c) => expect(await judgeGraph(c)).toEqual({ kind: "agrees", rounding: false }));
 

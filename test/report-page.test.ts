@@ -46,8 +46,8 @@ test("the data holds every node, what it moves, and where it lies", () => {
 
 describe.skipIf(!executable)("Chromium", () => {
   let browser: Browser;
-  beforeAll(async () => { browser = await chromium.launch({ executablePath: executable ?? "", args: ["--no-sandbox"] }); });
-  afterAll(() => browser.close());
+  beforeAll(async () => { browser = await chromium.launch({ executablePath: executable ?? "", args: ["--no-sandbox"] }); }, 60_000);
+  afterAll(() => browser.close(), 60_000);
 
   async function opened(file: string): Promise<{ page: Page; problems: string[] }> {
     const page = await browser.newPage({ viewport: { width: 1500, height: 1000 } }), problems: string[] = [];

@@ -82,7 +82,8 @@ export function accumulate(b: KernelBuilder, into: Stmt[], kind: TileKind, accum
     const { stepBytes } = columns, begin = b.letIndex(into, "pb", columns.pointer), end = b.letIndex(into, "end", plus(begin, times(steps, stepBytes)));
     const axis = { name: b.name("pb"), extent: anyAddress }, pb: Expr = { kind: "axis", axis, type: i32 }, body: Stmt[] = [];
     step(body, pb, 0, 0);
-    if (isSymbolic(a.stepBytes) || (steps.kind === "const" && Number(steps.value) < pairedSteps)) {
+    // A step is a constant offset, which cannot be negative.
+    if (isSymbolic(a.stepBytes) || a.stepBytes < 0 || (steps.kind === "const" && Number(steps.value) < pairedSteps)) {
       advance(body, 1);
       into.push(loop(axis, begin, end, stepBytes, { kind: "block", body }));
       return;
