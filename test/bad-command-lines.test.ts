@@ -10,7 +10,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compile } from "../src/api/index.ts";
 import { atc } from "../src/cli/atc-command.ts";
-import { atcOptions, refusedOptions } from "../src/cli/atc-options.ts";
+import { atcOptions, refusedOptions } from "../src/cli/options/atc-options.ts";
 import { modelOptions } from "../src/cli/commands/command.ts";
 import { onnxfuse } from "../src/cli/onnxfuse-command.ts";
 import { float } from "./support/article-models.ts";

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { mutateJson, type Json } from "../fuzz/bad-input/artifact-mutations.ts";
 import { featureModels } from "../fuzz/bad-input/feature-models.ts";
 import { compile, optimise, simplify, type CompileOptions } from "../src/api/index.ts";
-import { parseSwitchFile } from "../src/cli/fusion-switch-file.ts";
+import { parseSwitchFile } from "../src/cli/options/fusion-switch-file.ts";
 import { dtypes, type DType } from "../src/core/dtype.ts";
 import { sizeOf } from "../src/core/tensor.ts";
 import { load, Tensor, type Feeds, type RunOptions, type Session } from "../src/runtime/index.ts";

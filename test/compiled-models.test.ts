@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { readArtifact } from "../src/artifact/artifact.ts";
 import { compileModel, type Compiled } from "../src/compiler/compile.ts";
-import { missedOf } from "../src/compiler/missed.ts";
+import { missedOf } from "../src/compiler/accounts/missed.ts";
 import type { CompileOptions } from "../src/compiler/options.ts";
 import type { Tensor as CoreTensor } from "../src/core/tensor.ts";
 import { readModel } from "../src/onnx/read.ts";

@@ -5,7 +5,7 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { fuseModel } from "../src/compiler/compile.ts";
-import { missedOf, withCosts } from "../src/compiler/missed.ts";
+import { missedOf, withCosts } from "../src/compiler/accounts/missed.ts";
 import type { CompileOptions } from "../src/compiler/options.ts";
 import type { Graph, Value } from "../src/graph/graph.ts";
 import type { TypeInfo } from "../src/graph/op.ts";

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { compile, defineRule, exact, GraphBuilder, operator, pattern, reassociates, type CompileResult, type Rule, type RuleSpec } from "../src/api/index.ts";
-import { verificationLines } from "../src/cli/verification-lines.ts";
+import { verificationLines } from "../src/cli/evidence/verification-lines.ts";
 import { fromNumbers, type Tensor } from "../src/core/tensor.ts";
 import { readModel } from "../src/onnx/read.ts";
 import { operators } from "../src/ops/index.ts";

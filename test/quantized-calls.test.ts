@@ -8,7 +8,7 @@ import { printKernel } from "../src/kernel/print.ts";
 import { lowerProgram } from "../src/lower/program.ts";
 import { load, Tensor as RuntimeTensor } from "../src/runtime/index.ts";
 import { chooseLayouts } from "../src/schedule/layout.ts";
-import { scheduleLoops } from "../src/schedule/loops.ts";
+import { scheduleLoops } from "../src/schedule/loops/loops.ts";
 import { finelySplit } from "./support/finely-split.ts";
 import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../src/core/tensor.ts";
 import { modelBytes, type ModelSpec, type NodeSpec } from "./support/model-spec.ts";

@@ -7,8 +7,8 @@ import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseSwitchFile } from "../src/cli/fusion-switch-file.ts";
-import { readCustomRules } from "../src/compiler/custom-rules.ts";
+import { parseSwitchFile } from "../src/cli/options/fusion-switch-file.ts";
+import { readCustomRules } from "../src/compiler/custom-rules/custom-rules.ts";
 import { DiagnosticError } from "../src/core/diagnostic.ts";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };

@@ -52,7 +52,7 @@ export * from "./rules.ts";
 export type { Simplified, SimplifyOptions } from "../verify/simplify.ts";
 export type { OperatorCounts } from "../onnx/operator-counts.ts";
 export type { Optimised, OptimiseOptions } from "../compiler/optimise.ts";
-export type { Counts, Detail, RegionTraffic, Report } from "../compiler/report.ts";
+export type { Counts, Detail, RegionTraffic, Report } from "../compiler/accounts/report.ts";
 export type { FusionSwitches } from "../compiler/switches.ts";
 export type { ModelSource } from "../onnx/read.ts";
 export type { Verification } from "../verify/verify.ts";

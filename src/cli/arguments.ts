@@ -1,7 +1,7 @@
 /** Command lines: parsed by commander, with errors as diagnostics. */
 import { Command, CommanderError, Option } from "commander";
 import { fail, nearestName } from "../core/diagnostic.ts";
-import type { OptionSpec } from "./atc-options.ts";
+import type { OptionSpec } from "./options/atc-options.ts";
 
 export type Values = Readonly<Record<string, string | undefined>>;
 

@@ -8,7 +8,7 @@ import { held, modelBytes, type ModelSpec } from "../../test/support/model-spec.
 import { readArtifact } from "../artifact/artifact.ts";
 import { readModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
-import { atcOptions, refusedOptions } from "./atc-options.ts";
+import { atcOptions, refusedOptions } from "./options/atc-options.ts";
 import { writeNpy } from "./npy.ts";
 
 const { runAtc, run, write, folder } = commandLines();

@@ -9,9 +9,9 @@ import { Tensor, type Feed, type Port, type Session } from "../runtime/index.ts"
 import { resultOf } from "../runtime/run-values.ts";
 import { generateDatum, type InputKind } from "../verify/inputs.ts";
 import type { CommandLine, CommandOption } from "./commands/command.ts";
-import { parseDims } from "./dims.ts";
+import { parseDims } from "./options/dims.ts";
 import { readBytes, readText } from "./files.ts";
-import { parseInputShapes } from "./input-shapes.ts";
+import { parseInputShapes } from "./options/input-shapes.ts";
 import { parseJson } from "./json.ts";
 import { readNpy } from "./npy.ts";
 

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { DiagnosticError } from "../core/diagnostic.ts";
 import type { DType } from "../core/dtype.ts";
 import { fromNumbers, sameTensor } from "../core/tensor.ts";
-import { parseDims } from "./dims.ts";
-import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./fusion-switch-file.ts";
-import { parseInputShapes } from "./input-shapes.ts";
+import { parseDims } from "./options/dims.ts";
+import { joinSwitches, parseSwitchFile, switchesFromEnvironment } from "./options/fusion-switch-file.ts";
+import { parseInputShapes } from "./options/input-shapes.ts";
 import { readNpy, writeNpy } from "./npy.ts";
 
 const problem = (run: () => unknown): unknown => {

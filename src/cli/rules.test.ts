@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { modelBytes, type ModelSpec } from "../../test/support/model-spec.ts";
 import { DiagnosticError } from "../core/diagnostic.ts";
 import { atc } from "./atc-command.ts";
-import { loadRules } from "./fusion-rules.ts";
+import { loadRules } from "./options/fusion-rules.ts";
 import { onnxfuse } from "./onnxfuse-command.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "onnxfuse-rules-"));

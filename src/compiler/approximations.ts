@@ -3,7 +3,7 @@ import { fail } from "../core/diagnostic.ts";
 import type { Rule } from "../rewrite/rule.ts";
 import type { Site } from "../rewrite/site.ts";
 import type { CompileOptions } from "./options.ts";
-import type { Report } from "./report.ts";
+import type { Report } from "./accounts/report.ts";
 
 /** Rules that approximate, by how often they fired. */
 export function approximated(sites: readonly Site[], rules: readonly Rule[]): Report["approximations"] {

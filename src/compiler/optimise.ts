@@ -20,12 +20,12 @@ import { applyRules } from "../rewrite/driver.ts";
 import { recogniseAttention } from "../rules/index.ts";
 import { approximated } from "./approximations.ts";
 import { copiedNodes, fatesIn, fuseModel, workBefore, type FusedModel } from "./compile.ts";
-import { countWork } from "./counts.ts";
-import { withCosts } from "./missed.ts";
+import { countWork } from "./accounts/counts.ts";
+import { withCosts } from "./accounts/missed.ts";
 import type { CompileOptions } from "./options.ts";
 import { servesOthers } from "./portable-rules.ts";
-import type { Report } from "./report.ts";
-import { regionTraffic } from "./traffic.ts";
+import type { Report } from "./accounts/report.ts";
+import { regionTraffic } from "./accounts/traffic.ts";
 
 export type EmitLevel = "standard" | "functions" | "ort";
 

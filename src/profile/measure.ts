@@ -5,7 +5,7 @@
  */
 import { attachWeights } from "../artifact/external-weights.ts";
 import { readArtifact } from "../artifact/artifact.ts";
-import type { KernelWork } from "../compiler/kernel-work.ts";
+import type { KernelWork } from "../compiler/accounts/kernel-work.ts";
 import { evaluateDimJson, type DimJson } from "../core/dim-json.ts";
 import { load, type Feeds, type Session } from "../runtime/index.ts";
 import { takeApart, type ApartStep } from "./apart.ts";

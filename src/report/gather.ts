@@ -4,8 +4,8 @@
  */
 import { dimFromJson, type DimJson } from "../core/dim-json.ts";
 import { evaluateDim, formatDim, type Dim } from "../core/dim.ts";
-import { assumedSize } from "../compiler/missed.ts";
-import type { Report } from "../compiler/report.ts";
+import { assumedSize } from "../compiler/accounts/missed.ts";
+import type { Report } from "../compiler/accounts/report.ts";
 import type { StageObserver } from "../compiler/stages.ts";
 import { subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
 import type { Region } from "../graph/region.ts";

@@ -1,5 +1,5 @@
 /** What the report page shows, as the JSON inside it. Nodes, steps and blocks are named by their index in their list. */
-import type { Fate } from "../compiler/report.ts";
+import type { Fate } from "../compiler/accounts/report.ts";
 import type { Site } from "../rewrite/site.ts";
 
 export interface PageNode {

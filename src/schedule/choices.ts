@@ -5,7 +5,7 @@
  */
 import { isSymbolic, type Dim } from "../core/dim.ts";
 import type { Kernel } from "../kernel/kernel.ts";
-import { isCostly } from "./epilogue.ts";
+import { isCostly } from "./contractions/epilogue.ts";
 
 export interface KernelChoice {
   /** False: a 3x3 convolution is computed directly. */

@@ -4,9 +4,9 @@ import { byteSize, type DType } from "../core/dtype.ts";
 import { constant, i32, type Axis, type Expr } from "../kernel/expr.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import type { EpilogueStore } from "../kernel/structure.ts";
-import { plus, times, toIndex } from "./affine.ts";
+import { plus, times, toIndex } from "./loops/affine.ts";
 import type { KernelBuilder } from "./builder.ts";
-import { Epilogue } from "./epilogue.ts";
+import { Epilogue } from "./contractions/epilogue.ts";
 
 export interface Fill {
   /** Address of the first element written, as `dtype`. */

@@ -7,7 +7,7 @@ import { toFloat16 } from "../core/float16.ts";
 import { fromNumbers, toNumbers } from "../core/tensor.ts";
 import { constant, f32, load, local, mul, type Axis, type Buffer } from "../kernel/expr.ts";
 import type { EpilogueStore, MatMulStructure } from "../kernel/structure.ts";
-import { scheduleStructure } from "./structures.ts";
+import { scheduleStructure } from "./contractions/structures.ts";
 
 interface Case { readonly m: number; readonly k: number; readonly n: number; readonly symbolic: boolean; readonly unit: number; readonly transposed: boolean }
 

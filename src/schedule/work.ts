@@ -8,7 +8,7 @@ import type { Buffer, Expr } from "../kernel/expr.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Stmt } from "../kernel/stmt.ts";
 import { bodiesOf, expressionsOf, operandsOf, visitStmt } from "../kernel/traverse.ts";
-import { operationCost } from "./cost.ts";
+import { operationCost } from "./loops/cost.ts";
 
 export interface Work {
   /** Additions, products, comparisons for a maximum; a function such as exp counts as the operations of its polynomial. Indices are not counted. */

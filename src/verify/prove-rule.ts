@@ -2,9 +2,9 @@
  * The proof of a rule, as far as trying can give one: on its examples (or on graphs drawn from its conditions) it has to
  * fire, and what it makes has to give what stood there, on inputs of every kind. The first that differs is shown.
  */
-import { readCustomRules, ruleEntries } from "../compiler/custom-rules.ts";
-import type { CustomRule } from "../compiler/custom-rule.ts";
-import { graphRuleOf } from "../compiler/graph-rules.ts";
+import { readCustomRules, ruleEntries } from "../compiler/custom-rules/custom-rules.ts";
+import type { CustomRule } from "../compiler/custom-rules/custom-rule.ts";
+import { graphRuleOf } from "../compiler/custom-rules/graph-rules.ts";
 import { DiagnosticError } from "../core/diagnostic.ts";
 import { evaluateDim, symbolsOf } from "../core/dim.ts";
 import { isTensor, type Datum } from "../core/datum.ts";

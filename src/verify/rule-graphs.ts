@@ -6,10 +6,10 @@
 import { DiagnosticError } from "../core/diagnostic.ts";
 import { isFloat, type DType } from "../core/dtype.ts";
 import { fromNumbers, sizeOf, type Tensor } from "../core/tensor.ts";
-import { chainNodes, type ChainRule, type GraphRule, type RuleGraph } from "../compiler/custom-rule.ts";
-import { patternOf, siteOf, type Bindings } from "../compiler/graph-rules.ts";
-import { passes, type AttributeTest, type NumberTest, type ValueCondition } from "../compiler/rule-conditions.ts";
-import { checkConditions } from "../compiler/rule-guards.ts";
+import { chainNodes, type ChainRule, type GraphRule, type RuleGraph } from "../compiler/custom-rules/custom-rule.ts";
+import { patternOf, siteOf, type Bindings } from "../compiler/custom-rules/graph-rules.ts";
+import { passes, type AttributeTest, type NumberTest, type ValueCondition } from "../compiler/custom-rules/rule-conditions.ts";
+import { checkConditions } from "../compiler/custom-rules/rule-guards.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import type { AttributeSpec, Attributes, OpDef } from "../graph/op.ts";

@@ -7,8 +7,8 @@ import { rowMajor, type Kernel, type Layout } from "../../src/kernel/kernel.ts";
 import { printKernel } from "../../src/kernel/print.ts";
 import { loop, type Stmt } from "../../src/kernel/stmt.ts";
 import { visitStmt } from "../../src/kernel/traverse.ts";
-import { legalize } from "../../src/schedule/legalize.ts";
-import { scheduleLoops } from "../../src/schedule/loops.ts";
+import { legalize } from "../../src/schedule/legal/legalize.ts";
+import { scheduleLoops } from "../../src/schedule/loops/loops.ts";
 import { dimsOf, layOut, runCompiled, runInterpreted, type KernelRun } from "./run-kernel.ts";
 
 export const dense = (b: Buffer): Layout => rowMajor(b.shape, dimMul);

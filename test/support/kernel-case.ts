@@ -12,7 +12,7 @@ import { interpret, type BufferPlace } from "../../src/kernel/interpret.ts";
 import type { Kernel, Layout } from "../../src/kernel/kernel.ts";
 import { packTensor } from "../../src/memory/pack.ts";
 import type { Placement, Weight } from "../../src/kernel/program.ts";
-import { legalize } from "../../src/schedule/legalize.ts";
+import { legalize } from "../../src/schedule/legal/legalize.ts";
 import { dimsOf, runCompiled, type KernelRun } from "./run-kernel.ts";
 import { block, letLocal, loop, type Stmt } from "../../src/kernel/stmt.ts";
 import type { EpilogueStore, Structure } from "../../src/kernel/structure.ts";

@@ -12,7 +12,7 @@ import { control } from "../../memory/control.ts";
 import type { MemoryPlan } from "../../memory/plan.ts";
 import { threadScratch } from "../../memory/thread-scratch.ts";
 import { encodeFunction, encodeHead, concatenate, FunctionBuilder, type ModuleSpec, type ValueType, type WasmFunction } from "./assembler.ts";
-import { leastWork } from "../../schedule/split-work.ts";
+import { leastWork } from "../../schedule/threads/split-work.ts";
 import type { CallArguments } from "./call-arguments.ts";
 import { plainSegment, type KernelCall } from "./plain-segment.ts";
 import { Hazards } from "./hazards.ts";

@@ -3,7 +3,7 @@ import { dimMul, symbol } from "../../core/dim.ts";
 import { add, axisOf, cast, constant, dimExpr, eq, f32, i32, load, lt, mul, select, sub, sum, type Axis, type Buffer, type Expr } from "../../kernel/expr.ts";
 import { rowMajor, type Kernel } from "../../kernel/kernel.ts";
 import { loop, type Stmt } from "../../kernel/stmt.ts";
-import { legalize } from "../../schedule/legalize.ts";
+import { legalize } from "../../schedule/legal/legalize.ts";
 import { dimsOf, layOut, runCompiled, runInterpreted } from "../../../test/support/run-kernel.ts";
 
 const dense = (b: Buffer) => rowMajor(b.shape, dimMul);

@@ -42,7 +42,7 @@ export interface WasmCode {
 const pageBytes = 65536;
 
 /**
- * Emits the modules. Every kernel must be legal (schedule/legalize.ts); `plan` must have a slot for every size its kernels
+ * Emits the modules. Every kernel must be legal (schedule/legal/legalize.ts); `plan` must have a slot for every size its kernels
  * read and for every symbolic offset of a placement. Memory starts large enough for the plan's fixed part.
  */
 export function emitModule(program: Program, plan: MemoryPlan, options: EmitOptions = {}): WasmCode {

@@ -1,6 +1,6 @@
 /** `onnxfuse bench`: times artifacts side by side, taking turns so that they meet the same machine. */
 import { basename } from "node:path";
-import { compileOptionsOf } from "../compile-options.ts";
+import { compileOptionsOf } from "../options/compile-options.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
 import { openSession } from "../open.ts";
 import { table } from "../table.ts";

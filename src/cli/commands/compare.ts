@@ -5,7 +5,7 @@ import type { Feed, RunValue, Session } from "../../runtime/index.ts";
 import { datumOf } from "../../runtime/run-values.ts";
 import { leavesOf } from "../../verify/leaves.ts";
 import { differenceOf, isWithin } from "../../verify/metrics.ts";
-import { compileOptionsOf } from "../compile-options.ts";
+import { compileOptionsOf } from "../options/compile-options.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
 import { openSession } from "../open.ts";
 import { table } from "../table.ts";

@@ -2,12 +2,12 @@
 import { basename } from "node:path";
 import { compile, optimise, type Report, type Verification } from "../../api/index.ts";
 import { fail } from "../../core/diagnostic.ts";
-import { summaryLines } from "../../compiler/log-lines.ts";
-import { compileOptionsOf } from "../compile-options.ts";
+import { summaryLines } from "../../compiler/accounts/log-lines.ts";
+import { compileOptionsOf } from "../options/compile-options.ts";
 import { filesBeside, readModelFile, writeFiles } from "../files.ts";
 import { inputKinds } from "../../verify/inputs.ts";
 import { checkAgainst } from "../../verify/simplify.ts";
-import { comparedLine, verificationLines } from "../verification-lines.ts";
+import { comparedLine, verificationLines } from "../evidence/verification-lines.ts";
 import { formatBytes } from "../table.ts";
 import { jsonOption, modelOptions, type Command } from "./command.ts";
 

@@ -1,13 +1,13 @@
 /** `onnxfuse explain`: what fused; what did not, why, and what would make it; what became of a node. */
 import { readArtifact } from "../../artifact/artifact.ts";
 import { compile, type Report } from "../../api/index.ts";
-import { nodesOf, siteNames, storyOf } from "../../compiler/fates.ts";
-import { missedOf, valueOf, type TimedStep } from "../../compiler/missed.ts";
+import { nodesOf, siteNames, storyOf } from "../../compiler/accounts/fates.ts";
+import { missedOf, valueOf, type TimedStep } from "../../compiler/accounts/missed.ts";
 import { fail, nearestName } from "../../core/diagnostic.ts";
-import { compileOptionsOf } from "../compile-options.ts";
-import { parseDims } from "../dims.ts";
+import { compileOptionsOf } from "../options/compile-options.ts";
+import { parseDims } from "../options/dims.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
-import { explanation, missedLines, ruleLines, storyLines } from "../explanation.ts";
+import { explanation, missedLines, ruleLines, storyLines } from "../evidence/explanation.ts";
 import { readBytes, readModelFile } from "../files.ts";
 import { isArtifact, loadBeside } from "../open.ts";
 import { profile } from "../profile.ts";

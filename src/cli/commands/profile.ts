@@ -3,11 +3,11 @@ import { basename, dirname, join } from "node:path";
 import { existsSync } from "node:fs";
 import { readArtifact } from "../../artifact/artifact.ts";
 import { profileArtifact, type Profile, type StepProfile } from "../../profile/measure.ts";
-import { compileOptionsOf } from "../compile-options.ts";
+import { compileOptionsOf } from "../options/compile-options.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
 import { readBytes, writeFiles } from "../files.ts";
 import { openArtifact } from "../open.ts";
-import { chromeTrace, opStatisticCsv, opSummaryCsv, statistics } from "../profile-files.ts";
+import { chromeTrace, opStatisticCsv, opSummaryCsv, statistics } from "../evidence/profile-files.ts";
 import { table } from "../table.ts";
 import { jsonOption, modelOptions, type Command } from "./command.ts";
 

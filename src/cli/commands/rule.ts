@@ -4,7 +4,7 @@ import { proveCustomRules, proveRules, type Proof } from "../../api/index.ts";
 import { fail } from "../../core/diagnostic.ts";
 import { sizeOf, toNumbers, type Tensor } from "../../core/tensor.ts";
 import { readText } from "../files.ts";
-import { loadRules } from "../fusion-rules.ts";
+import { loadRules } from "../options/fusion-rules.ts";
 import { jsonOption, type Command } from "./command.ts";
 
 export const ruleCommand: Command = {

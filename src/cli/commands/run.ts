@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Tensor, type DatumMap, type RunValue } from "../../runtime/index.ts";
 import { isFloat } from "../../core/dtype.ts";
 import { toNumbers } from "../../core/tensor.ts";
-import { compileOptionsOf } from "../compile-options.ts";
+import { compileOptionsOf } from "../options/compile-options.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
 import { jsonText, writeFiles, type OutputFile } from "../files.ts";
 import { writeNpy } from "../npy.ts";

@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import { simplify, type Simplified } from "../../api/index.ts";
 import { hasExternalWeights } from "../../onnx/external-data.ts";
-import { compileOptionsOf } from "../compile-options.ts";
+import { compileOptionsOf } from "../options/compile-options.ts";
 import { filesBeside, readModelFile, writeFiles } from "../files.ts";
 import { formatBytes, table } from "../table.ts";
 import { jsonOption, modelOptions, type Command } from "./command.ts";

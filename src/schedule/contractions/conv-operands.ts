@@ -1,0 +1,19 @@
+/** What a convolution multiplies: float32, or 8-bit integers as pairs of int16. */
+import { constant, i32 } from "../../kernel/expr.ts";
+import type { ConvStructure } from "../../kernel/structure.ts";
+import type { KernelBuilder } from "../builder.ts";
+import { knownZeroPoints, packedDtype } from "./integer.ts";
+import type { TileKind } from "./tile.ts";
+
+/** How elements are multiplied, and what is taken from the weights when they are packed. */
+export interface Operands { readonly kind: TileKind; readonly subtract: number | readonly number[] }
+
+/** Undefined for types that have no tile, and for integer weights that are not constant. */
+export function operandsOf(b: KernelBuilder, s: ConvStructure): Operands | undefined {
+  const weight = b.context.weight(s.weight);
+  if (s.accumulator.type.scalar === "f32") return s.zeroPoints ? undefined : { kind: { kind: "float" }, subtract: 0 };
+  const bytes = (dtype: string): boolean => dtype === "int8" || dtype === "uint8";
+  if (s.accumulator.type.scalar !== "i32" || !bytes(s.input.dtype) || !bytes(s.weight.dtype) || !weight) return undefined;
+  const subtract = knownZeroPoints(b, s.zeroPoints?.weight ?? constant(0, i32), new Set([s.group, s.channel]), Number(s.group.extent) * Number(s.channel.extent));
+  return subtract === undefined ? undefined : { kind: { kind: "pairs", b: packedDtype(weight, subtract) }, subtract };
+}
