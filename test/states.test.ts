@@ -1,6 +1,6 @@
 /** States: sessions that carry values from run to run give what feeding them back gives, in memory that does not grow with every step. */
 import { describe, expect, test } from "vitest";
-import { parseStates } from "../src/cli/states.ts";
+import { parseStates } from "../src/cli/options/states.ts";
 import { compileModel } from "../src/compiler/compile.ts";
 import { readArtifact } from "../src/artifact/artifact.ts";
 import { load, Tensor, type Session } from "../src/runtime/index.ts";

@@ -28,7 +28,7 @@ import { checkAgainst } from "../verify/simplify.ts";
 import { comparedLine, verificationLines } from "./evidence/verification-lines.ts";
 import { parseOutputTypes } from "./options/output-types.ts";
 import { savedGraphs } from "./evidence/save-graphs.ts";
-import { parseStates } from "./states.ts";
+import { parseStates } from "./options/states.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

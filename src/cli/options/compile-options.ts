@@ -7,7 +7,7 @@ import { parseDims } from "./dims.ts";
 import { ruleOptions } from "./fusion-rules.ts";
 import { fusionSwitchesOf } from "./fusion-switches.ts";
 import { parseInputShapes } from "./input-shapes.ts";
-import { parseStates } from "../states.ts";
+import { parseStates } from "./states.ts";
 
 /** `withChoices`: those of `--choices` too. */
 export async function compileOptionsOf(line: CommandLine, withChoices = true): Promise<CompileOptions> {

@@ -1,13 +1,13 @@
 /** Products whose right operand stays in float16: the scheduled kernel, interpreted and compiled, against the naive one, bit for bit. */
 import { describe, expect, it } from "vitest";
-import { contextOf, difference, indexOf, naiveBody, runKernel, structuredKernel, wholeNumbers, type KernelCase } from "../../test/support/kernel-case.ts";
-import { present } from "../core/assert.ts";
-import { symbol } from "../core/dim.ts";
-import { toFloat16 } from "../core/float16.ts";
-import { fromNumbers, toNumbers } from "../core/tensor.ts";
-import { constant, f32, load, local, mul, type Axis, type Buffer } from "../kernel/expr.ts";
-import type { EpilogueStore, MatMulStructure } from "../kernel/structure.ts";
-import { scheduleStructure } from "./contractions/structures.ts";
+import { contextOf, difference, indexOf, naiveBody, runKernel, structuredKernel, wholeNumbers, type KernelCase } from "../../../test/support/kernel-case.ts";
+import { present } from "../../core/assert.ts";
+import { symbol } from "../../core/dim.ts";
+import { toFloat16 } from "../../core/float16.ts";
+import { fromNumbers, toNumbers } from "../../core/tensor.ts";
+import { constant, f32, load, local, mul, type Axis, type Buffer } from "../../kernel/expr.ts";
+import type { EpilogueStore, MatMulStructure } from "../../kernel/structure.ts";
+import { scheduleStructure } from "./structures.ts";
 
 interface Case { readonly m: number; readonly k: number; readonly n: number; readonly symbolic: boolean; readonly unit: number; readonly transposed: boolean }
 

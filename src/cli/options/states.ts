@@ -1,5 +1,5 @@
 /** `--state past.*=present.*`: inputs that sessions carry, each with the output that is its next value. */
-import { fail } from "../core/diagnostic.ts";
+import { fail } from "../../core/diagnostic.ts";
 
 /** Outputs by input. Fails with OF1022. */
 export function parseStates(texts: readonly string[]): Record<string, string> {
