@@ -100,7 +100,7 @@ async function run(name: string, bytes: Uint8Array, feeds: Readonly<Record<strin
 }
 
 const cases = fusionCases();
-test.skipIf(cases.length > 0)("set ONNXFUSE_TEST_DATA to run the fusion cases", () => {});
+test.skipIf(cases.length > 0)("set ONNXFUSE_TEST_DATA to run the fusion cases", ({ skip }) => skip());
 
 describe.skipIf(cases.length === 0)("fusion cases", () => {
   test.each(cases)("$name", async ({ name, bytes, extended }) => {

@@ -12,7 +12,7 @@ import { caseIds, difference, loadCase } from "./support/cases.ts";
 
 const small = ["oww-hello-deepa", "micro-kws-qdq", "bert-toy", "aidreams-kv", "aidreams-kv-dynint8", "silero-vad-v5", "gtcrn"];
 const ids = caseIds().filter((id) => small.includes(id));
-test.skipIf(ids.length > 0)("set ONNXFUSE_TEST_DATA to run the real models", () => {});
+test.skipIf(ids.length > 0)("set ONNXFUSE_TEST_DATA to run the real models", ({ skip }) => skip());
 
 type Tensors = Readonly<Record<string, Tensor>>;
 async function compiled(artifact: Uint8Array, feeds: Tensors): Promise<Tensors> {

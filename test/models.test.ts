@@ -9,7 +9,7 @@ import { interpret } from "../src/reference/interpret.ts";
 import { caseIds, difference, loadCase } from "./support/cases.ts";
 
 const ids = caseIds();
-test.skipIf(ids.length > 0)("set ONNXFUSE_TEST_DATA to run the real models", () => {});
+test.skipIf(ids.length > 0)("set ONNXFUSE_TEST_DATA to run the real models", ({ skip }) => skip());
 
 describe.each(ids)("%s", (id) => {
   const model = loadCase(id);

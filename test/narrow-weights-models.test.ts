@@ -9,7 +9,7 @@ import { caseIds, loadCase, type ModelCase } from "./support/cases.ts";
 import { withRandomWeights } from "./support/random-weights.ts";
 
 const ids = caseIds();
-test.skipIf(ids.length > 0)("set ONNXFUSE_TEST_DATA to run the real models", () => {});
+test.skipIf(ids.length > 0)("set ONNXFUSE_TEST_DATA to run the real models", ({ skip }) => skip());
 
 type Limit = readonly [ratio: number, error: number];
 /**

@@ -11,7 +11,7 @@ import { leftOut, outside } from "./exclusions.ts";
 import { nodeCaseMismatch } from "./tolerance.ts";
 
 const names = nodeCaseNames();
-test.skipIf(names.length > 0)("set ONNXFUSE_TEST_DATA to run the node tests", () => {});
+test.skipIf(names.length > 0)("set ONNXFUSE_TEST_DATA to run the node tests", ({ skip }) => skip());
 
 async function run(bytes: Uint8Array, feeds: Record<string, Datum>, expected: Record<string, Datum>, enableFusion = true): Promise<void> {
   const session = await load(compileModel(bytes, { enableFusion, inputShapes: fedOtherwise(bytes, feeds) }).artifact);
