@@ -1,0 +1,156 @@
+/** The catalogue: what goes into the weights and biases of convolutions and products, and what must not. */
+import { contractions } from "../../scripts/pages/catalogue-contractions.ts";
+import * as op from "../../src/ops/index.ts";
+import { fuses, fusesLoosely, keeps, testCatalogue } from "../support/catalogue-cases.ts";
+import { add, concat, conv1, conv3, deconv, gemm, matmul, mul, norm, part, perChannel, picture, relu, reshape, rows, slice, split, transpose } from "../support/catalogue-parts.ts";
+
+const bnConv = "fold-batch-norm-into-conv", bnTransposed = "fold-batch-norm-into-conv-transpose", bnGemm = "fold-batch-norm-into-gemm", bnMatmul = "fold-batch-norm-into-matmul";
+const padConv = "pad-into-conv", padAverage = "pad-into-average-pool", padMax = "pad-into-max-pool", bnBefore = "fold-batch-norm-into-following-conv";
+
+testCatalogue(contractions, {
+  "normalisation after a convolution or product, into its weights": {
+    "Conv with a bias": fuses(1, (b) => norm(b, conv3(b)), bnConv),
+    "Conv without a bias": fuses(1, (b) => norm(b, b.add(op.Conv, [picture(b), b.random([4, 3, 3, 3])])), bnConv),
+    "Conv in groups": fuses(1, (b) => norm(b, b.add(op.Conv, [picture(b, 4), b.random([4, 2, 3, 3])], { group: 2 })), bnConv),
+    "Conv of one axis": fuses(1, (b) => norm(b, b.add(op.Conv, [b.input("x", ["n", 3, 9]), b.random([4, 3, 3])])), bnConv),
+    "Conv of three axes": fuses(1, (b) => norm(b, b.add(op.Conv, [b.input("x", ["n", 3, 4, 4, 4]), b.random([4, 3, 3, 3, 3])])), bnConv),
+    "ConvTranspose": fuses(1, (b) => norm(b, deconv(b)), bnTransposed),
+    "ConvTranspose in groups": fuses(1, (b) => norm(b, b.add(op.ConvTranspose, [picture(b, 4, 4), b.random([4, 2, 2, 2])], { group: 2, strides: [2, 2] })), bnTransposed),
+    "Gemm": fuses(1, (b) => norm(b, gemm(b)), bnGemm),
+    "Gemm without C, its matrix transposed, with alpha": fuses(1, (b) => norm(b, gemm(b, { transB: 1, alpha: 0.5 }, false)), bnGemm),
+    "Gemm with beta": fuses(1, (b) => norm(b, gemm(b, { beta: 0.5 })), bnGemm),
+    "MatMul": fuses(1, (b) => norm(b, matmul(b, b.input("x", ["n", 8]), [8, 4])), bnMatmul),
+    "not: parameters that are fed": keeps(1, (b) => b.add(op.BatchNormalization, [conv3(b), b.input("scale", [4]), b.random([4]), b.random([4]), b.numbers([1, 2, 1, 0.5])]), bnConv),
+    "not: the convolution read by others": keeps(2, (b) => { const y = conv3(b); return [norm(b, y), b.add(op.GlobalMaxPool, [y])]; }, bnConv),
+    "not: a variance that epsilon leaves negative": keeps(1, (b) => b.add(op.BatchNormalization, [conv3(b), b.random([4]), b.random([4]), b.random([4]), b.numbers([1, -1, 1, 1])]), bnConv),
+    "not: a Reshape between": keeps(2, (b) => norm(b, reshape(b, b.add(op.MatMul, [b.input("x", [4, 8]), b.random([8, 4])]), 2, 4, 2)), bnMatmul),
+    "not: a Transpose between": keeps(2, (b) => norm(b, transpose(b, b.add(op.MatMul, [b.input("x", [4, 8]), b.random([8, 4])]), 1, 0)), bnMatmul),
+    "not: a product of rank 3, whose channels are rows": keeps(1, (b) => norm(b, matmul(b, b.input("x", ["n", 4, 8]))), bnMatmul),
+  },
+  "normalisation before a convolution": {
+    "without padding": fuses(1, (b) => conv3(b, norm(b, picture(b, 4)), [4, 5], {}), bnBefore),
+    "in groups": fuses(1, (b) => b.add(op.Conv, [norm(b, picture(b, 4)), b.random([6, 2, 3, 3])], { group: 2 }), bnBefore),
+    "padded, where nothing is added": fuses(1, (b) => conv3(b, b.add(op.BatchNormalization, [picture(b, 4), b.random([4]), b.numbers([0, 0, 0, 0]), b.numbers([0, 0, 0, 0]), b.numbers([1, 2, 1, 0.5])]), [4, 5]), bnBefore),
+    "not: padded": keeps(2, (b) => conv3(b, norm(b, picture(b, 4)), [4, 5]), bnBefore),
+    "not: padded by SAME": keeps(2, (b) => conv3(b, norm(b, picture(b, 4)), [4, 5], { auto_pad: "SAME_UPPER" }), bnBefore),
+  },
+  "normalisation before a transposed convolution, or before Gemm": {
+    "a transposed convolution": keeps(2, (b) => b.add(op.ConvTranspose, [norm(b, picture(b, 4, 4)), b.random([4, 4, 2, 2])], { strides: [2, 2] }), bnTransposed),
+    "flattened before Gemm, behind a convolution": fuses(2, (b) => b.add(op.Gemm, [b.add(op.Flatten, [norm(b, conv3(b))]), b.random([144, 5])])),
+    "flattened before Gemm, behind a sum": fuses(2, (b) => b.add(op.Gemm, [b.add(op.Flatten, [norm(b, add(b, picture(b, 4), picture(b, 4, 6, "z")))]), b.random([144, 5])]), "decompose-batch-norm"),
+  },
+  "normalisation that stands alone, as one multiplication and addition": {
+    "between sums and activations": fuses(1, (b) => relu(b, norm(b, add(b, picture(b, 4), picture(b, 4, 6, "z")))), "decompose-batch-norm"),
+    "not: in training": keeps(1, (b) => b.addAll(op.BatchNormalization, [picture(b, 4), b.random([4]), b.random([4]), b.random([4]), b.numbers([1, 2, 1, 0.5])], { training_mode: 1 }, 3), "decompose-batch-norm", { without: ["large", "tiny", "special"] }),
+  },
+  "factors after a convolution or product": {
+    "a number": fuses(1, (b) => mul(b, conv3(b), 0.7), "fold-mul-into-conv"),
+    "a number first": fuses(1, (b) => mul(b, 0.7, conv3(b)), "fold-mul-into-conv"),
+    "one a channel": fuses(1, (b) => mul(b, conv3(b), perChannel(b)), "fold-mul-into-conv"),
+    "one a channel, of rank 4": fuses(1, (b) => mul(b, perChannel(b, [1, 4, 1, 1]), conv3(b)), "fold-mul-into-conv"),
+    "a quotient": fuses(1, (b) => b.add(op.Div, [conv3(b), perChannel(b)]), "fold-mul-into-conv"),
+    "ConvTranspose": fuses(1, (b) => mul(b, deconv(b), perChannel(b)), "fold-mul-into-conv-transpose"),
+    "Gemm": fuses(1, (b) => mul(b, gemm(b), perChannel(b, [4])), "fold-mul-into-gemm"),
+    "MatMul, one a column": fuses(1, (b) => mul(b, matmul(b), b.random([6], { low: 0.5, high: 2 })), "fold-mul-into-matmul"),
+    "not: one a place": keeps(1, (b) => mul(b, conv3(b), b.random([6, 6])), "fold-mul-into-conv"),
+    "not: one a picture": keeps(1, (b) => mul(b, b.add(op.Conv, [b.input("x", [4, 3, 6, 6]), b.random([4, 3, 3, 3])]), b.random([4, 1, 1, 1])), "fold-mul-into-conv"),
+    "not: a quotient of a number by it": keeps(1, (b) => b.add(op.Div, [2, conv3(b)]), "fold-mul-into-conv", { without: ["zero", "tiny", "special", "normal", "negative"] }),
+    "not: one a row of a product": keeps(1, (b) => mul(b, matmul(b), b.random([5, 1])), "fold-mul-into-matmul"),
+    "not: a matrix that is fed": keeps(1, (b) => mul(b, b.add(op.MatMul, [rows(b), b.input("w", [8, 6])]), b.random([6])), "fold-mul-into-matmul"),
+  },
+  "sums after a convolution or product, as its bias": {
+    "one a channel": fuses(1, (b) => add(b, conv3(b), perChannel(b)), "fold-add-into-conv"),
+    "first": fuses(1, (b) => add(b, perChannel(b), conv3(b)), "fold-add-into-conv"),
+    "a difference": fuses(1, (b) => b.add(op.Sub, [conv3(b), perChannel(b)]), "fold-add-into-conv"),
+    "a difference from it": fuses(1, (b) => b.add(op.Sub, [perChannel(b), conv3(b)]), "fold-add-into-conv"),
+    "ConvTranspose": fuses(1, (b) => add(b, deconv(b), perChannel(b)), "fold-add-into-conv-transpose"),
+    "factor and sum behind ConvTranspose": fuses(1, (b) => add(b, mul(b, deconv(b), perChannel(b)), perChannel(b)), ["fold-mul-into-conv-transpose", "fold-add-into-conv-transpose"]),
+    "Gemm": fuses(1, (b) => add(b, gemm(b), b.random([4])), "fold-add-into-gemm"),
+    "Gemm without C": fuses(1, (b) => add(b, gemm(b, {}, false), b.random([4])), "fold-add-into-gemm"),
+    "Sum of two behind Gemm": fuses(1, (b) => b.add(op.Sum, [gemm(b, {}, false), b.random([4])]), "fold-add-into-gemm"),
+    "MatMul of rank 2": fuses(1, (b) => add(b, matmul(b, b.input("x", ["n", 8])), b.random([6]))),
+    "MatMul of rank 3 and unknown sizes": fuses(1, (b) => add(b, matmul(b, b.input("x", ["n", "s", 8])), b.random([1, 1, 6]))),
+    "not: one a place": keeps(1, (b) => add(b, conv3(b), b.random([6, 6])), "fold-add-into-conv"),
+    "not: a constant that enlarges": keeps(2, (b) => add(b, gemm(b), b.random([5, 1, 4])), "fold-add-into-gemm"),
+    "not: C that is fed": keeps(1, (b) => add(b, b.add(op.Gemm, [b.input("x", ["n", 5]), b.random([5, 4]), b.input("c", [4])]), b.random([4])), "fold-add-into-gemm"),
+  },
+  "factors and shifts before a convolution": {
+    "a number": fuses(1, (b) => conv3(b, mul(b, picture(b), 1 / 255)), "fold-mul-into-following-conv"),
+    "one a channel": fuses(1, (b) => conv3(b, b.add(op.Div, [picture(b), perChannel(b, [3, 1, 1])])), "fold-mul-into-following-conv"),
+    "a shift": fuses(1, (b) => conv3(b, b.add(op.Sub, [picture(b), perChannel(b, [3, 1, 1])]), [3, 4], {}), "fold-add-into-following-conv"),
+    "a picture brought to a range": fuses(1, (b) => conv3(b, b.add(op.Div, [b.add(op.Sub, [picture(b), perChannel(b, [3, 1, 1])]), perChannel(b, [3, 1, 1])]), [3, 4], {}), ["fold-add-into-following-conv", "fold-mul-into-following-conv"]),
+    "not: one a place": keeps(2, (b) => conv3(b, mul(b, picture(b), b.random([6, 6]))), "fold-mul-into-following-conv"),
+    "not: a shift where zeros are padded": keeps(2, (b) => conv3(b, add(b, picture(b), perChannel(b, [3, 1, 1]))), "fold-add-into-following-conv"),
+  },
+  "padding into the window that reads it": {
+    "Conv": fuses(1, (b) => conv3(b, b.add(op.Pad, [picture(b), b.int64(0, 0, 1, 1, 0, 0, 1, 1)]), [3, 4], {}), padConv),
+    "Conv, axes given": fuses(1, (b) => conv3(b, b.add(op.Pad, [picture(b), b.int64(1, 2, 0, 1), undefined, b.int64(-1, 2)])), padConv),
+    "not: ConvInteger": keeps(2, (b) => b.add(op.ConvInteger, [b.add(op.Pad, [b.input("x", ["n", 3, 5, 5], "uint8"), b.int64(0, 0, 1, 1, 0, 0, 1, 1), b.scalar(0, "uint8")]), b.random([4, 3, 3, 3], { low: 0, high: 99, dtype: "uint8" })])),
+    "AveragePool that counts it": fuses(1, (b) => b.add(op.AveragePool, [b.add(op.Pad, [picture(b), b.int64(0, 0, 1, 1, 0, 0, 1, 1)])], { kernel_shape: [3, 3], count_include_pad: 1 }), padAverage),
+    "AveragePool, which then counts it": fuses(1, (b) => b.add(op.AveragePool, [b.add(op.Pad, [picture(b), b.int64(0, 0, 1, 1, 0, 0, 1, 1)])], { kernel_shape: [3, 3] }), padAverage),
+    "MaxPool of minus infinity": fuses(1, (b) => b.add(op.MaxPool, [b.add(op.Pad, [picture(b), b.int64(0, 0, 1, 1, 0, 0, 1, 1), -Infinity])], { kernel_shape: [3, 3] }), padMax),
+    "MaxPool of zeros, of what is never negative": fuses(1, (b) => b.add(op.MaxPool, [b.add(op.Pad, [relu(b, picture(b)), b.int64(0, 0, 1, 1, 0, 0, 1, 1)])], { kernel_shape: [3, 3], strides: [2, 2] })),
+    "MaxPool of zeros, behind a convolution with Relu": fuses(2, (b) => b.add(op.MaxPool, [b.add(op.Pad, [relu(b, conv3(b)), b.int64(0, 0, 1, 1, 0, 0, 1, 1)])], { kernel_shape: [3, 3], strides: [2, 2] })),
+    "not: Conv of a number": keeps(2, (b) => conv3(b, b.add(op.Pad, [picture(b), b.int64(0, 0, 1, 1, 0, 0, 1, 1), 1])), padConv),
+    "not: Conv by reflection": keeps(2, (b) => conv3(b, b.add(op.Pad, [picture(b), b.int64(0, 0, 1, 1, 0, 0, 1, 1)], { mode: "reflect" })), padConv),
+    "not: Conv of channels": keeps(2, (b) => conv3(b, b.add(op.Pad, [picture(b), b.int64(0, 1, 0, 0, 0, 0, 0, 0)]), [4, 4]), padConv),
+    "not: AveragePool that rounds up": keeps(2, (b) => b.add(op.AveragePool, [b.add(op.Pad, [picture(b), b.int64(0, 0, 1, 1, 0, 0, 1, 1)])], { kernel_shape: [3, 3], strides: [2, 2], ceil_mode: 1 }), padAverage),
+    "not: AveragePool with padding of its own that does not count": keeps(2, (b) => b.add(op.AveragePool, [b.add(op.Pad, [picture(b), b.int64(0, 0, 1, 1, 0, 0, 1, 1)])], { kernel_shape: [3, 3], pads: [1, 1, 1, 1] }), padAverage),
+    "not: MaxPool of zeros": keeps(2, (b) => b.add(op.MaxPool, [b.add(op.Pad, [picture(b), b.int64(0, 0, 1, 1, 0, 0, 1, 1)])], { kernel_shape: [3, 3] }), padMax),
+  },
+  "automatic padding as numbers": {
+    "SAME_UPPER of an even window": fuses(1, (b) => b.add(op.Conv, [b.input("x", ["n", 3, 7, 6]), b.random([4, 3, 2, 2])], { auto_pad: "SAME_UPPER", strides: [2, 2] })),
+    "SAME_LOWER of sizes that are not known": fuses(1, (b) => b.add(op.Conv, [b.input("x", [1, 3, "n", 6]), b.random([4, 3, 2, 2])], { auto_pad: "SAME_LOWER", strides: [2, 2] })),
+    "VALID": fuses(1, (b) => relu(b, conv3(b, picture(b), [3, 4], { auto_pad: "VALID" }))),
+  },
+  "two products in a row as one": {
+    "square ones": fusesLoosely(1, (b) => matmul(b, matmul(b, rows(b), [8, 8]), [8, 8]), "merge-following-products"),
+    "not: a bottleneck": keeps(2, (b) => matmul(b, matmul(b, rows(b), [8, 2]), [2, 8]), "merge-following-products"),
+  },
+  "two convolutions in a row, one of them 1x1, as one": {
+    "1x1 first": fusesLoosely(1, (b) => conv3(b, conv1(b, picture(b, 4), [4, 4]), [4, 3], {}), "merge-following-convs"),
+    "1x1 last": fusesLoosely(1, (b) => conv1(b, conv3(b, picture(b, 4), [4, 4]), [4, 3]), "merge-following-convs"),
+    "not: an activation between": keeps(2, (b) => conv1(b, relu(b, conv3(b, picture(b, 4), [4, 4])), [4, 3]), "merge-following-convs"),
+    "not: padded behind a bias": keeps(2, (b) => conv3(b, conv1(b, picture(b, 4), [4, 4]), [4, 3]), "merge-following-convs"),
+  },
+  "added branches of 3x3, 1x1 and the input itself as one convolution": {
+    "three branches": fusesLoosely(1, (b) => { const x = picture(b, 4); return relu(b, add(b, add(b, conv3(b, x, [4, 4]), conv1(b, x, [4, 4])), x)); }, "merge-parallel-convs"),
+    "each normalised": fusesLoosely(1, (b) => { const x = picture(b, 4); return relu(b, add(b, add(b, norm(b, conv3(b, x, [4, 4])), norm(b, conv1(b, x, [4, 4]))), norm(b, x))); }, "merge-parallel-convs"),
+    "not: an activation in a branch": keeps(2, (b) => { const x = picture(b, 4); return add(b, conv3(b, x, [4, 4]), relu(b, conv1(b, x, [4, 4]))); }, "merge-parallel-convs"),
+  },
+  "products of one input side by side: query, key and value": {
+    "three products, each read by itself": fuses(4, (b) => { const x = rows(b); return [0, 1, 2].map(() => b.add(op.Softmax, [matmul(b, x)])); }, "merge-sibling-products"),
+    "biases of some": fuses(3, (b) => { const x = rows(b); return [b.add(op.Softmax, [add(b, matmul(b, x), b.random([6]))]), b.add(op.Softmax, [matmul(b, x)])]; }, "merge-sibling-products"),
+    "not: matrices of other heights": keeps(4, (b) => [b.add(op.Softmax, [matmul(b)]), b.add(op.Softmax, [matmul(b, b.input("z", ["n", 5, 7]), [7, 6])])], "merge-sibling-products"),
+    "not: a matrix that is fed": keeps(4, (b) => { const x = rows(b); return [b.add(op.Softmax, [matmul(b, x)]), b.add(op.Softmax, [b.add(op.MatMul, [x, b.input("w", [8, 6])])])]; }, "merge-sibling-products"),
+  },
+  "products of one input that meet again element by element: gate and up": {
+    "SwiGLU": fuses(1, (b) => { const x = b.input("x", ["n", 5, 64]), gate = b.add(op.MatMul, [x, b.random([64, 96])]); return mul(b, mul(b, gate, b.add(op.Sigmoid, [gate])), b.add(op.MatMul, [x, b.random([64, 96])])); }, "merge-gated-products"),
+    "GEGLU": fuses(1, (b) => { const x = b.input("x", ["n", 5, 64]); return mul(b, b.add(op.Gelu, [b.add(op.MatMul, [x, b.random([64, 96])])]), b.add(op.MatMul, [x, b.random([64, 96])])); }, "merge-gated-products"),
+    "not: products of two inputs": keeps(2, (b) => mul(b, b.add(op.Sigmoid, [b.add(op.MatMul, [b.input("x", ["n", 5, 64]), b.random([64, 96])])]), b.add(op.MatMul, [b.input("z", ["n", 5, 64]), b.random([64, 96])])), "merge-gated-products"),
+  },
+  "convolutions of one input side by side": {
+    "each read by itself": fuses(3, (b) => { const x = picture(b, 8); return [0, 1].map(() => b.add(op.MaxPool, [conv1(b, x, [8, 4])], { kernel_shape: [2, 2] })); }, "merge-sibling-convolutions"),
+    "not: other windows": keeps(4, (b) => { const x = picture(b, 8); return [conv1(b, x, [8, 4]), conv3(b, x, [8, 4])].map((y) => b.add(op.MaxPool, [y], { kernel_shape: [2, 2] })); }, "merge-sibling-convolutions"),
+    "not: other strides": keeps(4, (b) => { const x = picture(b, 8); return [conv1(b, x, [8, 4]), conv1(b, x, [8, 4], { strides: [2, 2] })].map((y) => b.add(op.MaxPool, [y], { kernel_shape: [2, 2] })); }, "merge-sibling-convolutions"),
+  },
+  "groups of convolutions on the parts of a Split as one grouped convolution": {
+    "equal parts": fuses(1, (b) => concat(b, 1, ...split(b, picture(b, 8), 1, 4, 4).map((x) => conv3(b, x, [4, 3]))), "merge-split-convolutions"),
+    "not: unequal parts": keeps(2, (b) => concat(b, 1, ...split(b, picture(b, 8), 1, 5, 3).map((x, i) => conv3(b, x, [i ? 3 : 5, 3]))), "merge-split-convolutions"),
+    "not: joined along another axis": keeps(2, (b) => concat(b, 2, ...split(b, picture(b, 8), 1, 4, 4).map((x) => conv3(b, x, [4, 3]))), "merge-split-convolutions"),
+    "not: parts in another order": keeps(2, (b) => { const parts = split(b, picture(b, 8), 1, 4, 4); return concat(b, 1, conv3(b, part(parts, 1), [4, 3]), conv3(b, part(parts, 0), [4, 3])); }, "merge-split-convolutions"),
+  },
+  "low-rank adapters added to the matrix": {
+    "scaled": fusesLoosely(1, (b) => { const x = rows(b); return add(b, matmul(b, x, [8, 8]), mul(b, matmul(b, matmul(b, x, [8, 2]), [2, 8]), 0.5)); }, "merge-low-rank-adapter"),
+    "not: adapters that are fed": keeps(3, (b) => { const x = rows(b); return add(b, matmul(b, x, [8, 8]), b.add(op.MatMul, [b.add(op.MatMul, [x, b.input("a", [8, 2])]), b.input("c", [2, 8])])); }, "merge-low-rank-adapter"),
+  },
+  "several constant factors and sums in a row as one": {
+    "factors and sums": fuses(1, (b) => mul(b, add(b, add(b, mul(b, mul(b, rows(b), 1.1), b.random([8])), 0.3), b.random([8])), 1.7)),
+    "integers that wrap": fuses(1, (b) => b.add(op.Add, [b.add(op.Mul, [b.input("x", ["n", 8], "int32"), b.scalar(2e9, "int32")]), b.scalar(2e9, "int32")])),
+  },
+  "constant weights transposed when compiling": {
+    "Transpose of a matrix": fuses(1, (b) => b.add(op.MatMul, [rows(b), transpose(b, b.random([6, 8]), 1, 0)])),
+    "Reshape and Transpose of filters": fuses(1, (b) => b.add(op.Conv, [picture(b), transpose(b, reshape(b, b.random([3, 36]), 3, 4, 3, 3), 1, 0, 2, 3)])),
+    "one matrix read both ways": fuses(2, (b) => { const w = b.random([8, 8]); return b.add(op.MatMul, [relu(b, b.add(op.MatMul, [slice(b, rows(b), 1, 0, 3), w])), transpose(b, w, 1, 0)]); }),
+  },
+});
