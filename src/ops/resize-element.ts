@@ -42,7 +42,8 @@ export function resizedElement(x: Operand, axes: readonly ResizeAxis[], choice: 
   const [first, ...rest] = outside;
   return first ? select(rest.reduce(or, first), lift(choice.extrapolation_value, value.type), value) : value;
 }
-const keeps = ({ size, result, scale }: ResizeAxis): boolean => dimEqual(size, result) && (scale === undefined || scale === 1);
+/** Whether an axis is read straight through. */
+export const keeps = ({ size, result, scale }: ResizeAxis): boolean => dimEqual(size, result) && (scale === undefined || scale === 1);
 /** d − 1 in float32. */
 const lessOne = (d: Dim): Expr => (typeof d === "number" ? constant(d - 1, f32) : sub(number(d), 1));
 
@@ -55,7 +56,7 @@ function combine(x: Operand, taps: readonly (readonly Tap[])[], chosen: readonly
 }
 
 /** Whether the mode's coordinate, rounded, is ⌊i/s⌋ when growing by a whole factor s: the middles of pixels never fall on ties. */
-const growsByDivision = (transform: string, nearestMode: string): boolean =>
+export const growsByDivision = (transform: string, nearestMode: string): boolean =>
   transform === "asymmetric" ? nearestMode === "floor" || nearestMode === "simple" : transform === "half_pixel" && nearestMode.startsWith("round");
 
 function nearest(i: Expr, axis: ResizeAxis, { coordinate_transformation_mode: transform, nearest_mode: mode }: ResizeChoice): Expr {

@@ -18,7 +18,7 @@ interface ResizeOptions { readonly axes?: readonly number[] | undefined; readonl
 const hasElements = (t: TypeInfo | undefined): t is TypeInfo => t !== undefined && !(t.shape.length === 1 && t.shape[0] === 0);
 
 /** Size, result and scale of each axis; undefined where a scale or size is not known. */
-function axesOf({ X, roi, scales, sizes }: ResizeInputs, options: ResizeOptions): readonly ResizeAxis[] | undefined {
+export function resizeAxes({ X, roi, scales, sizes }: ResizeInputs, options: ResizeOptions): readonly ResizeAxis[] | undefined {
   const axes = (options.axes ?? X.shape.map((_, i) => i)).map((a) => (a < 0 ? a + X.shape.length : a));
   const box = hasElements(roi) ? numbersKnown(roi) : undefined;
   if (hasElements(roi) && !box) return undefined;
@@ -71,13 +71,13 @@ export const Resize = defineOp({
     if (!hasElements(scales) && !sizes) context.fail("OF3001", "needs 'scales' or 'sizes'");
     const count = attributes.axes?.length ?? X.shape.length, list = hasElements(scales) ? scales : sizes;
     if (list && typeof list.shape[0] === "number" && list.shape[0] !== count) context.fail("OF3011", `${hasElements(scales) ? "scales" : "sizes"} needs ${count} elements for ${formatShape(X.shape)}, got ${list.shape[0]}`);
-    const axes = axesOf({ X, roi, scales, sizes }, attributes);
+    const axes = resizeAxes({ X, roi, scales, sizes }, attributes);
     return [{ dtype: X.dtype, shape: axes ? axes.map((a) => a.result) : X.shape.map((d, i): Dim => (attributes.axes && !attributes.axes.some((a) => (a < 0 ? a + X.shape.length : a) === i) ? d : context.fresh(`d${i}`))) }];
   },
-  lowerable: ({ X, roi, scales, sizes }, attributes) => axesOf({ X, roi, scales, sizes }, attributes) !== undefined && !attributes.antialias && (attributes.mode === "nearest" || isFloat(X.dtype))
+  lowerable: ({ X, roi, scales, sizes }, attributes) => resizeAxes({ X, roi, scales, sizes }, attributes) !== undefined && !attributes.antialias && (attributes.mode === "nearest" || isFloat(X.dtype))
     && X.dtype !== "string" && !(X.dtype === "bool" && attributes.coordinate_transformation_mode === "tf_crop_and_resize"),
   lower: ({ X, roi, scales, sizes }, attributes) => {
-    const axes = axesOf({ X, roi, scales, sizes }, attributes) ?? [];
+    const axes = resizeAxes({ X, roi, scales, sizes }, attributes) ?? [];
     return [(...indices) => resizedElement(X, axes, attributes, indices)];
   },
   read: (node, opset) => {
@@ -117,7 +117,7 @@ export const Upsample = defineOp({
   infer: ({ X, scales }, _, context) => {
     checkType(context, X, "X", "numeric");
     checkType(context, scales, "scales", "float");
-    const axes = axesOf({ X, roi: undefined, scales, sizes: undefined }, {});
+    const axes = resizeAxes({ X, roi: undefined, scales, sizes: undefined }, {});
     return [{ dtype: X.dtype, shape: axes ? axes.map((a) => a.result) : X.shape.map((_, i) => context.fresh(`d${i}`)) }];
   },
   read: (node, opset) => {

@@ -81,3 +81,11 @@ describe("loops over elements stay apart", () => {
     expect(parts(used).refusals[0]).toMatchObject({ code: "loops-differ", remedy: expect.stringMatching(/^none/) as string });
   });
 });
+
+test("a border around what is interpolated is computed with it; a picture that is copied is copied whole", () => {
+  const bordered = (mode: string, size: number): Build => (b) => {
+    const larger = b.add(op.Resize, [b.input("x", [1, 2, size, size]), undefined, b.numbers([1, 1, 2, 2])], { mode });
+    return [b.add(op.Pad, [larger, b.int64(0, 0, 1, 1, 0, 0, 1, 1)], { mode: "edge" })];
+  };
+  expect([bordered("linear", 40), bordered("nearest", 40), bordered("linear", 4)].map((b) => parts(b).kernels)).toEqual([1, 2, 2]);
+});

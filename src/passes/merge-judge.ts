@@ -26,6 +26,10 @@ export interface Candidate {
 /** Operations that one kernel call is worth. */
 const callCost = 400;
 const storeLimit = 4;
+/** How much larger than a value the same one with a border is, at most. */
+const border = 1.25;
+/** Operations an element from which on a movement is no mere copy. */
+const interpolated = 24;
 
 export class MergeJudge {
   readonly #groups: Groups;
@@ -80,7 +84,7 @@ export class MergeJudge {
   #repeated(c: Candidate): { readonly value: Value; readonly by: number } | undefined {
     const by = Math.max(0, ...storesOf(c.to.nodes).map(elementsOf));
     if ([...c.to.nodes, ...c.from.nodes].some((n) => n.op.fusionKind === "reduction")) return undefined;
-    const value = storesOf(c.from.nodes).find((v) => by > elementsOf(v));
+    const value = storesOf(c.from.nodes).find((v) => by > elementsOf(v) * this.#borderOf(c.from, elementsOf(v)));
     return value && !this.#context.isCheap(this.#groups.ordered(c.from.nodes)) ? { value, by } : undefined;
   }
 
@@ -90,6 +94,11 @@ export class MergeJudge {
     const left = stores.filter((v) => !interior.includes(v));
     const helps = interior.length > 0 && left.length > 0 && left.length <= storeLimit && shareLoops(left) && !this.#costs(c, nodes, left) && !this.#context.switchedOff(nodes, undefined);
     return helps ? `use ${interior.map((v) => `'${v.name}'`).join(" and ")} nowhere else` : "none: what they store does not fit one kernel";
+  }
+
+  /** How much more elements than `elements` may read what a group moves: where it interpolates, the work for a border is less than storing the rest; where it copies, its rows are better copied whole. */
+  #borderOf(from: Group, elements: number): number {
+    return [...from.nodes].every((n) => n.op.fusionKind === "injective") && this.#workOf(from).cost > interpolated * elements ? border : 1;
   }
 
   #name(group: Group): string {

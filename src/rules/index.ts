@@ -29,16 +29,19 @@ import { mergeFactors } from "./merge-factors.ts";
 import { mergeFollowingConvs } from "./merge-following-convs.ts";
 import { mergeFollowingProducts } from "./merge-following-products.ts";
 import { mergeGatedProducts } from "./merge-gated-products.ts";
+import { mergeLabelEncoders } from "./merge-label-encoders.ts";
 import { mergeLowRankAdapter } from "./merge-low-rank-adapter.ts";
 import { mergeParallelConvs } from "./merge-parallel-convs.ts";
 import { mergeReductions } from "./merge-reductions.ts";
 import { mergeRequantization } from "./merge-requantization.ts";
+import { mergeResizes } from "./merge-resizes.ts";
 import { mergeSiblingConvolutions } from "./merge-sibling-convolutions.ts";
 import { mergeSiblingProducts } from "./merge-sibling-products.ts";
 import { mergeSlices } from "./merge-slices.ts";
 import { mergeSplitConvolutions } from "./merge-split-convolutions.ts";
 import { mergeSums } from "./merge-sums.ts";
 import { packGatheredWeights } from "./pack-gathered-weights.ts";
+import { padAfterResize } from "./pad-after-resize.ts";
 import { padIntoAveragePool } from "./pad-into-average-pool.ts";
 import { padIntoConv } from "./pad-into-conv.ts";
 import { padIntoMaxPool } from "./pad-into-max-pool.ts";
@@ -66,7 +69,7 @@ import { selectRowsBeforeProduct } from "./select-rows-before-product.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -98,16 +101,19 @@ export const rules: readonly Rule[] = [
   mergeFollowingConvs,
   mergeFollowingProducts,
   mergeGatedProducts,
+  mergeLabelEncoders,
   mergeLowRankAdapter,
   mergeParallelConvs,
   mergeReductions,
   mergeRequantization,
+  mergeResizes,
   mergeSiblingConvolutions,
   mergeSiblingProducts,
   mergeSlices,
   mergeSplitConvolutions,
   mergeSums,
   packGatheredWeights,
+  padAfterResize,
   padIntoAveragePool,
   padIntoConv,
   padIntoMaxPool,

@@ -64,7 +64,8 @@ function fitsBeside(a: Node, b: Node, kind: SiblingKind): boolean {
     && (kind.sharedInputs ?? []).every((i) => a.inputs[i] === b.inputs[i])
     && p.type.shape.every((d, i) => i === axis || d === q.type.shape[i]) && sameAttributes(a, b);
 }
-export const sameAttributes = (a: Node, b: Node): boolean => {
+/** Whether two nodes say the same of what they do. */
+export const sameAttributes = (a: Pick<Node, "attributes">, b: Pick<Node, "attributes">): boolean => {
   const keys = new Set([...Object.keys(a.attributes), ...Object.keys(b.attributes)]);
   return [...keys].every((k) => sameAttribute(a.attributes[k], b.attributes[k]));
 };

@@ -1,7 +1,7 @@
 /** Inputs for the examples of rules, and how results are held against each other by a rule's numerics. */
 import { evaluateDim } from "../../src/core/dim.ts";
 import { isFloat, type DType } from "../../src/core/dtype.ts";
-import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../../src/core/tensor.ts";
+import { fromNumbers, sizeOf, stringsOf, toNumbers, type Tensor } from "../../src/core/tensor.ts";
 import type { Graph } from "../../src/graph/graph.ts";
 import type { Numerics } from "../../src/rewrite/rule.ts";
 
@@ -29,6 +29,10 @@ export function feedsFor(graph: Graph, kind: Kind, size: number): Feeds {
 /** Why two tensors differ by more than the numerics allow; undefined where they do not. */
 export function difference(a: Tensor, b: Tensor, numerics: Numerics): string | undefined {
   if (a.dtype !== b.dtype || a.dims.join() !== b.dims.join()) return `${a.dtype}[${a.dims}] became ${b.dtype}[${b.dims}]`;
+  if (a.dtype === "string") {
+    const words = stringsOf(a), others = stringsOf(b), at = words.findIndex((w, i) => w !== others[i]);
+    return at < 0 ? undefined : `element ${at}: '${words[at]}' became '${others[at]}'`;
+  }
   const x = toNumbers(a), y = toNumbers(b);
   if (numerics.kind === "exact") {
     const at = Array.from(x).findIndex((v, i) => !Object.is(v, y[i]));
