@@ -31,8 +31,10 @@ async function operatorCase(name: string, draw: Draw): Promise<Judged | undefine
 }
 async function graphCase(draw: Draw): Promise<Judged | undefined> {
   const c = drawGraph(draw);
-  return c && { name: "graph", verdict: await judgeGraph(c), text: `graph ${describeGraph(c)}`, spec: graphSpec(c), feeds: { ...c.feeds, ...c.constants } };
+  return c && { name: "graph", verdict: await judgeGraph(c).catch(brokenBy), text: `graph ${describeGraph(c)}`, spec: graphSpec(c), feeds: { ...c.feeds, ...c.constants } };
 }
+/** A fault that comes up while judging is one of ours too. */
+const brokenBy = (e: unknown): GraphVerdict => ({ kind: "differs", message: `judging broke: ${e instanceof Error ? e.message : String(e)}` });
 const brief = (_: string, value: AttributeSpec | bigint): unknown => (typeof value === "bigint" ? Number(value) : value);
 
 console.log(`seed ${seed}, ${count} cases${first ? ` from ${first}` : ""}, ${names.length} operators`);

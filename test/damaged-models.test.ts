@@ -54,6 +54,7 @@ describe("models", () => {
     ["floats for a shape", model([{ type: "Reshape", inputs: ["x", "s"], outputs: ["y"] }], { initializers: { s: float([2], [4, -1]) } }), /^OF3013: Reshape: input 'shape' is float32, must be int64 or int32/],
     ["a range from a float by integers", model([{ type: "Range", inputs: ["f", "i", "i"], outputs: ["y"] }], { initializers: { f: float([], [0]), i: { dtype: "int64", dims: [], data: BigInt64Array.of(3n) } } }), /^OF3013: Range: inputs start, limit, delta have different types/],
     ["a size that no memory has beside one that is open", model([{ type: "Unsqueeze", inputs: ["x"], outputs: ["u"], attributes: { axes: [1] } }, { type: "Expand", inputs: ["u", "s"], outputs: ["e"] }, { type: "Exp", inputs: ["e"], outputs: ["y"] }], { opset: 11, initializers: { s: int64([1, 2 ** 40, 1]) } }), /^OF5101.*WebAssembly has 4096 MiB/],
+    ["a size beyond every number, times one that is open", model([{ type: "Resize", inputs: ["x", "", "s"], outputs: ["y"], attributes: { mode: "nearest" } }], { initializers: { s: float([2], [1e30, 1]) } }), /^OF3016: Resize: its result would have the size 1\.0000000150474662e\+30\*N/],
     ["three hundred thousand axes", model([{ type: "Unsqueeze", inputs: ["x"], outputs: ["y"], attributes: { axes: Array.from({ length: 300_000 }, () => 1) } }], { opset: 11 }), /^OF3020: Unsqueeze: 300000 axes are named.*at most 64/],
     ["an input of seventy axes", model([{ type: "Relu", inputs: ["x"], outputs: ["y"] }], { inputs: { x: { dtype: "float32", dims: Array.from({ length: 70 }, () => 1) } } }), /^OF3020: 'x' has 70 axes/],
   ])("%s", async (_, spec, error) => expect((await refusedModel(spec)).message).toMatch(error));
@@ -66,6 +67,18 @@ describe("models", () => {
     const identity = float([4, 4], Array.from({ length: 16 }, (_, i) => (i % 5 === 0 ? 1 : 0)));
     const session = await load((await compile(modelBytes(model([{ type: "MatMul", inputs: ["x", "w"], outputs: ["v0"] }, ...doubled], { initializers: { w: identity } })))).artifact);
     expect((await session.run({ x: new Fed("float32", [1, -1, 0, 2], [1, 4]) }))["y"]?.data).toEqual(Float32Array.of(2 ** 50, -(2 ** 50), 0, 2 ** 51));
+  }, 60_000);
+  it("that double a loss fifty times, of a size that no memory has", async () => {
+    const doubled = Array.from({ length: 50 }, (_, i): NodeSpec => ({ type: "Add", inputs: [`v${i}`, `v${i}`], outputs: [i === 49 ? "y" : `v${i + 1}`] }));
+    const loss: NodeSpec = { type: "SoftmaxCrossEntropyLoss", inputs: ["s", "t", "c"], outputs: ["v0"], attributes: { reduction: "sum", ignore_index: 0 } };
+    const inputs = { s: { dtype: "float32", dims: [3, 5, 2 ** 32] }, t: { dtype: "int64", dims: [3, 2 ** 32] }, c: { dtype: "float32", dims: [5] } } as const;
+    expect((await refusedModel(model([loss, ...doubled], { inputs }))).code).toBe("OF5101");
+  }, 60_000);
+  it("that choose by a list of millions of known indices", async () => {
+    const nodes: NodeSpec[] = [{ type: "Range", inputs: ["from", "to", "by"], outputs: ["r"] }, { type: "Mod", inputs: ["r", "four"], outputs: ["i"] }, { type: "Gather", inputs: ["x", "i"], outputs: ["g"], attributes: { axis: 1 } }, { type: "ReduceMax", inputs: ["g"], outputs: ["y"], attributes: { keepdims: 0 } }];
+    const scalar = (v: bigint): Tensor => ({ dtype: "int64", dims: [], data: BigInt64Array.of(v) });
+    const session = await load((await compile(modelBytes(model(nodes, { initializers: { from: scalar(0n), to: scalar(2n ** 22n), by: scalar(1n), four: scalar(4n) } })))).artifact);
+    expect((await session.run({ x: new Fed("float32", [1, 7, 0, 2], [1, 4]) }))["y"]?.data).toEqual(Float32Array.of(7));
   }, 60_000);
   it("attributes of kind graph that hold none", async () => {
     const bytes = modelBytes(model([{ type: "Relu", inputs: ["x"], outputs: ["y"], attributes: { alpha: 1 } }])), m = fromBinary(ModelProtoSchema, bytes);

@@ -267,6 +267,12 @@ export function symbolsOf(d: Dim, into: Set<string> = new Set()): Set<string> {
   return into;
 }
 
+/** Whether every number in it is one that float64 counts exactly: beyond, sizes are rounded and no memory holds them. */
+export function isExact(d: Dim): boolean {
+  if (typeof d === "number") return Number.isSafeInteger(d);
+  return d.terms.every((t) => Number.isSafeInteger(t.coefficient) && t.atoms.every((atom) => atom.kind === "symbol" || (isExact(atom.a) && isExact(atom.b))));
+}
+
 /** Readable text, such as `2*batch+3`. */
 export const formatDim = (d: Dim): string => (typeof d === "number" ? String(d) : d.key.replace(/^\((.*)\)$/, "$1"));
 export const formatShape = (shape: readonly Dim[]): string => `[${shape.map(formatDim).join(", ")}]`;

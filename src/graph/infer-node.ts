@@ -4,7 +4,7 @@
  */
 import { formatContainer } from "../core/container.ts";
 import { fail, type Place } from "../core/diagnostic.ts";
-import { formatDim, mostAxes, type Dim } from "../core/dim.ts";
+import { formatDim, isExact, mostAxes, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "./graph.ts";
 import { inferAnyRank, readsAnyRank } from "./infer-any-rank.ts";
@@ -47,7 +47,7 @@ export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[],
   if (types.length < outputCount) fail("OF3019", `${op.type} has ${types.length} outputs here, ${outputCount} are used`, { place, hint: "check the node's outputs, and those of its subgraphs" });
   for (const { shape } of types) {
     if (shape.length > mostAxes) fail("OF3020", `${op.type}: its result would have ${shape.length} axes`, { place, hint: `tensors have at most ${mostAxes}` });
-    const wrong = shape.find((d) => typeof d === "number" && !(d >= 0 && Number.isSafeInteger(d)));
+    const wrong = shape.find((d) => !isExact(d) || (typeof d === "number" && d < 0));
     if (wrong !== undefined) fail("OF3016", `${op.type}: its result would have the size ${formatDim(wrong)}`, { place, hint: "check the shapes and values that say its size" });
   }
   return types.length > outputCount ? types.slice(0, outputCount) : types;

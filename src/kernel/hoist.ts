@@ -135,7 +135,7 @@ class LoopBuilder {
     const known = this.#lookup(e, home);
     if (known) return known;
     if (e.kind === "reduce") return this.#reduce(e, home);
-    if (e.kind === "select" && (this.#needsBranch(e.a) || this.#needsBranch(e.b))) return this.#branches(e, home);
+    if (e.kind === "select" && !this.#isLazy(e)) return this.#branches(e, home);
     const value = mapChildren(e, (c) => this.#place(c, home));
     return this.#worthNaming(e, home, scope) ? this.#bind(e, value, home) : value;
   }
@@ -182,15 +182,13 @@ class LoopBuilder {
   }
   readonly #underSelect = new Set<Expr>();
 
-  /** A side that a lazy expression cannot say: it holds a reduction, or shared work, that is not valid elsewhere. */
-  #needsBranch(side: Expr): boolean {
-    let found = false;
-    visitExpr(side, (e) => {
-      if (this.#isSafe(e)) return;
-      this.#underSelect.add(e);
-      if (e.kind === "reduce" || ((this.#uses.get(e) ?? 1) > 1 && e.kind !== "load" && !this.#isIndex(e))) found = true;
-    });
-    return found;
+  /** Whether an expression can say it: neither side holds a reduction, or shared work, that is not valid elsewhere. */
+  #isLazy(e: Select): boolean {
+    const unsafe: Expr[] = [], seen = new Set<Expr>();
+    for (const side of [e.a, e.b]) visitExpr(side, (x) => { if (!this.#isSafe(x)) unsafe.push(x); }, seen);
+    if (unsafe.some((x) => x.kind === "reduce" || ((this.#uses.get(x) ?? 1) > 1 && x.kind !== "load" && !this.#isIndex(x)))) return false;
+    for (const x of unsafe) this.#underSelect.add(x);
+    return true;
   }
   #branches(e: Select, home: Scope): Expr {
     const name = this.#freshLocal();

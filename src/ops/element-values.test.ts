@@ -80,6 +80,14 @@ describe("truth of symbolic elements", () => {
     result(Pow, [x, fromNumbers("int64", [], [2])]);
     result(Squeeze, [fromNumbers("int64", [1, 2], [3, 4]), ints([0])]);
   });
+  it("numbers that wrap are not followed", () => {
+    const wraps = (op: OpDef, dtype: DType, x: number, ...others: number[]): boolean => {
+      const inputs = [x, ...others].map((v) => fromNumbers(dtype, [1], [v]));
+      return runOp({ op, inputs, known: inputs.map((_, i) => i) }).types[0]?.elements === undefined;
+    };
+    expect([wraps(Abs, "int8", -128), wraps(Neg, "int16", -32768), wraps(Add, "uint8", 200, 56), wraps(Sub, "uint32", 1, 2), wraps(Mul, "int32", 65536, 32768)]).toEqual([true, true, true, true, true]);
+    expect([wraps(Abs, "int8", -127), wraps(Add, "uint8", 200, 55), wraps(Mul, "int32", 65535, 32768)]).toEqual([false, false, false]);
+  });
   it("a wrong element is found", () => {
     const lying: OpDef = { ...Add, infer: (inputs, attributes, context) => Sub.infer(inputs, attributes, context) };
     expect(() => runOp({ op: lying, inputs: [ints([3]), ints([2])], followed: [0, 1] })).toThrow(/inferred element/);

@@ -4,7 +4,7 @@
  * exporters cast sizes to float and back. Sizes are taken to be below 2^24, so that float32 holds them exactly.
  */
 import { dimAdd, dimEqual, dimExactDiv, dimFloorDiv, dimMax, dimMin, dimMod, dimMul, dimProduct, dimRange, dimSub, isStatic, type Dim } from "../core/dim.ts";
-import { byteSize, isFloat, type DType } from "../core/dtype.ts";
+import { byteSize, integerRange, isFloat, isInteger, type DType } from "../core/dtype.ts";
 import type { Evaluate, EvaluateAttributes } from "../core/evaluate.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
 import { broadcastSources } from "../core/strided.ts";
@@ -12,6 +12,8 @@ import type { TypeInfo } from "../graph/op.ts";
 
 /** Larger tensors are not followed. */
 export const elementLimit = 64;
+/** Larger constants are not looked through: what is asked of them is asked often. */
+const constantLimit = 2 ** 18;
 
 const isCounted = (dtype: DType): boolean => dtype !== "string" && (!isFloat(dtype) || byteSize(dtype) >= 4);
 
@@ -29,17 +31,23 @@ export function elementsOf(t: TypeInfo | undefined): readonly Dim[] | undefined 
   return values.every((v) => Number.isInteger(v) && Math.abs(v) <= largest) ? values : undefined;
 }
 
-/** The elements of any numeric tensor as numbers, where all are known; 64-bit ones are rounded past 2^53. */
+/** The elements of a numeric tensor as numbers, where all are known and not too many; 64-bit ones are rounded past 2^53. */
 export function numbersKnown(t: TypeInfo | undefined): readonly number[] | undefined {
-  if (t?.constant && t.dtype !== "string") return Array.from(toNumbers(t.constant));
+  if (t?.constant && t.dtype !== "string" && t.constant.data.length <= constantLimit) return Array.from(toNumbers(t.constant));
   return t?.elements && isStatic(t.elements) ? t.elements : undefined;
 }
 
-/** A type with these elements, where all are known and few enough. */
+/** Whether a dtype holds this number as it is. Where it wraps or rounds, the number is not followed. Sizes are taken to fit in 32 bits. */
+function isHeldBy(dtype: DType, element: Dim): boolean {
+  if (typeof element !== "number") return !isInteger(dtype) || byteSize(dtype) >= 4;
+  const [least, most] = isInteger(dtype) ? integerRange(dtype) : [-Infinity, Infinity];
+  return Math.abs(element) <= largestWhole(dtype) && element >= least && element <= most;
+}
+
+/** A type with these elements, where all are known, few enough, and such as it holds. */
 export function typeWith(dtype: DType, shape: readonly Dim[], elements: readonly (Dim | undefined)[] | undefined): TypeInfo {
   if (!elements || !isCounted(dtype) || elements.length > elementLimit || dimProduct(shape) !== elements.length) return { dtype, shape };
-  const largest = largestWhole(dtype);
-  const known = elements.filter((e): e is Dim => e !== undefined && (typeof e !== "number" || Math.abs(e) <= largest));
+  const known = elements.filter((e): e is Dim => e !== undefined && isHeldBy(dtype, e));
   return known.length === elements.length ? { dtype, shape, elements: known } : { dtype, shape };
 }
 
