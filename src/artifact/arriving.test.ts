@@ -45,8 +45,15 @@ describe("checksum in pieces", () => {
       const sum = new Checksum();
       let at = 0;
       for (const cut of cuts) { sum.update(all.subarray(at, at + cut)); at = Math.min(at + cut, all.length); }
-      expect(sum.update(all.subarray(at)).value).toBe(checksum(all));
+      expect(sum.update(all.subarray(at)).take()).toBe(checksum(all));
+      expect(sum.update(all).take()).toBe(checksum(all));
     }), { seed: 2 });
+  });
+  it("is that of bytes that do not fit into the module's memory at once", () => {
+    const all = Uint8Array.from({ length: 200_003 }, (_, i) => i * 7 + (i >> 8)), sum = new Checksum();
+    for (let at = 0; at < all.length; at += 65_521) sum.update(all.subarray(at, at + 65_521));
+    expect(sum.take()).toBe(checksum(all));
+    expect(checksum(all)).toBe(2505693880);
   });
 });
 

@@ -31,32 +31,34 @@ export class ArrivingArtifact {
   /** The weights in the artifact itself; to be read before `end`. */
   readonly weights: WeightStream;
   readonly #reader: Reader;
+  readonly #sum: Checksum;
   readonly #held: readonly Uint8Array[];
   readonly #places: readonly SectionPlace[];
 
-  private constructor(reader: Reader, places: readonly SectionPlace[], held: readonly Uint8Array[], weights: SectionPlace) {
+  private constructor(reader: Reader, sum: Checksum, places: readonly SectionPlace[], held: readonly Uint8Array[], weights: SectionPlace) {
     this.#reader = reader;
+    this.#sum = sum;
     this.#places = places;
     this.#held = held;
-    this.weights = new SectionStream(reader, weights);
+    this.weights = new SectionStream(reader, sum, weights);
     const at = places.findIndex((p) => p.kind === "manifest");
     this.manifest = checkManifest(parseSection(held[at] ?? inconsistent("it has no manifest"), "manifest"), places.map((p) => p.kind), weights.length);
   }
 
   /** Reads up to the weights. Fails with OF6001 to OF6004. */
   static async open(source: ByteSource): Promise<ArrivingArtifact> {
-    const reader = new Reader(source), head = (await reader.upTo(headerBytes)).slice();
+    const reader = new Reader(source), sum = new Checksum(), head = (await reader.upTo(headerBytes)).slice();
     const { tableEnd, fileBytes } = readHeader(head, source.length);
     const table = new Uint8Array(tableEnd);
     table.set(head);
     table.set(await reader.take(tableEnd - headerBytes), headerBytes);
-    const places = readTable(table, fileBytes), held: Uint8Array[] = [];
+    const places = readTable(table, fileBytes, sum), held: Uint8Array[] = [];
     for (const place of places) {
       await reader.skipTo(place.offset);
-      if (place.kind === "weights") return new ArrivingArtifact(reader, places, held, place);
+      if (place.kind === "weights") return new ArrivingArtifact(reader, sum, places, held, place);
       if (place.length > mostHeld) damaged(`its ${place.kind} section is too large`);
       const bytes = (await reader.take(place.length)).slice();
-      expectChecksum(place, new Checksum().update(bytes).value);
+      expectChecksum(place, sum.update(bytes).take());
       held.push(bytes);
     }
     return inconsistent("it has no weights section");
@@ -72,9 +74,8 @@ export class ArrivingArtifact {
     for (const place of this.#places.slice(this.#held.length)) {
       await this.#reader.skipTo(place.offset);
       if (place.kind === "weights") continue;
-      const sum = new Checksum();
-      await this.#reader.look(place.length, (bytes) => sum.update(bytes));
-      expectChecksum(place, sum.value);
+      await this.#reader.look(place.length, (bytes) => this.#sum.update(bytes));
+      expectChecksum(place, this.#sum.take());
     }
     await this.#reader.end();
   }
@@ -134,13 +135,14 @@ class Reader {
 class SectionStream implements WeightStream {
   readonly #reader: Reader;
   readonly #place: SectionPlace;
-  readonly #sum = new Checksum();
-  constructor(reader: Reader, place: SectionPlace) {
+  readonly #sum: Checksum;
+  constructor(reader: Reader, sum: Checksum, place: SectionPlace) {
     this.#reader = reader;
+    this.#sum = sum;
     this.#place = place;
     reader.during(async () => {
       await this.#goTo(place.length);
-      expectChecksum(place, this.#sum.value);
+      expectChecksum(place, sum.take());
     });
   }
   async take(offset: number, length: number): Promise<Uint8Array> {

@@ -2,7 +2,7 @@
  * Weights that hold the same bits in the same arrangement lie in memory once: those that were computed apart (folded in
  * two variants of a model, or two branches) among them.
  */
-import { checksum } from "../artifact/checksum.ts";
+import { checksum, Checksum } from "../artifact/checksum.ts";
 import { present } from "../core/assert.ts";
 import { isHeld } from "../core/container.ts";
 import { bytesOf, sameTensor, type Tensor } from "../core/tensor.ts";
@@ -11,8 +11,9 @@ import type { Placement, Program, Storage, Weight } from "../kernel/program.ts";
 /** The program with one storage for equal weights. Weights are only read, so nothing else changes. */
 export function shareWeights(program: Program): Program {
   const shared = new Map<Storage, Storage>();
+  const sum = new Checksum();
   for (const alike of groupsOf(program.weights, shapeKey)) {
-    for (const equal of groupsOf(alike, contentKey)) {
+    for (const equal of groupsOf(alike, (w) => contentKey(w, sum))) {
       const kept: Weight[] = [];
       for (const weight of equal) {
         const same = kept.find((k) => sameContent(k, weight));
@@ -48,9 +49,9 @@ function shapeKey(w: Weight): string | undefined {
   const t = tensorOf(w);
   return t && !isHeld(w.buffer) ? JSON.stringify([t.dtype, t.dims, w.pack]) : undefined;
 }
-function contentKey(w: Weight): string | undefined {
+function contentKey(w: Weight, sum: Checksum): string | undefined {
   const t = tensorOf(w);
-  return t && String(checksum(bytesOf(t)));
+  return t && String(checksum(bytesOf(t), sum));
 }
 function sameContent(a: Weight, b: Weight): boolean {
   const x = tensorOf(a), y = tensorOf(b);

@@ -1,5 +1,5 @@
 /** The weights section of an artifact: every tensor once, aligned to 64 bytes, uniform tensors as one element. */
-import { checksum } from "../artifact/checksum.ts";
+import { checksum, Checksum } from "../artifact/checksum.ts";
 import type { DataJson, WeightJson } from "../artifact/manifest.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
 import { encodeStrings } from "../core/string-bytes.ts";
@@ -12,6 +12,7 @@ import { packedForm, packedLength, packTensor } from "../memory/pack.ts";
 const alignment = 64;
 
 export class WeightsSection {
+  readonly #sum = new Checksum();
   readonly #pieces: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
   readonly #byChecksum = new Map<number, { readonly offset: number; readonly bytes: Uint8Array }[]>();
   #end = 0;
@@ -72,7 +73,7 @@ export class WeightsSection {
   get pieces(): readonly { readonly offset: number; readonly bytes: Uint8Array }[] { return this.#pieces; }
 
   #store(bytes: Uint8Array): number {
-    const sum = checksum(bytes);
+    const sum = checksum(bytes, this.#sum);
     const alike = this.#byChecksum.get(sum) ?? [];
     const same = alike.find((p) => sameBytes(p.bytes, bytes));
     if (same) return same.offset;

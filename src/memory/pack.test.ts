@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { PackSpec } from "../core/pack-spec.ts";
 import { fromNumbers, tensor } from "../core/tensor.ts";
 import { packedLength, packTensor, packUniformInto } from "./pack.ts";
+import { packWinograd, packWinogradQuickly } from "./winograd-kernels.ts";
 
 const count = (...dims: readonly number[]) => fromNumbers("float32", dims, Array.from({ length: dims.reduce((n, d) => n * d, 1) }, (_, i) => i + 1));
 
@@ -43,6 +44,16 @@ describe("packed weights", () => {
     expect(out).toEqual(packTensor(all, spec).data);
     packUniformInto(pairs, one, () => all, { ...spec, kStep: 2 });
     expect(pairs).toEqual(packTensor(all, { ...spec, kStep: 2 }).data);
+  });
+  it.each([[16, 40, 8], [13, 131, 8], [256, 1, 8], [8, 256, 8], [64, 2, 4], [3, 2, 8]])("Winograd kernels of %i filters of %i channels by WebAssembly are the same bits", (m, c, nr) => {
+    const spec = { kind: "winograd", tile: 4, m, c, nr } as const, from = Float32Array.from({ length: m * c * 9 }, (_, i) => Math.sin(i * i) * 10 ** ((i % 7) - 3));
+    from.set([0, -0, 1e-42, Infinity, NaN, 3e38].slice(0, 6), 0);
+    const length = packedLength([m, c, 3, 3], spec), naive = new Float32Array(length).fill(7), quick = new Float32Array(length).fill(8);
+    packWinograd(naive, from, spec);
+    packWinogradQuickly(quick, from, spec);
+    expect(quick).toEqual(naive);
+    packWinogradQuickly(quick, from.map((x) => x * 1.0001), spec);
+    expect(quick).not.toEqual(naive);
   });
   it("Winograd kernels: a tile times them sums to the convolution", () => {
     const weights = count(1, 1, 3, 3);

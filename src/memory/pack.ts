@@ -6,7 +6,7 @@ import { invariant } from "../core/assert.ts";
 import { allocate, type DType, type TypedArray } from "../core/dtype.ts";
 import { bytesOf, setNumber, sizeOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { PackAxis, PackSpec } from "../core/pack-spec.ts";
-import { packUniformWinograd, packWinograd } from "./winograd-kernels.ts";
+import { packUniformWinograd, packWinograd, packWinogradQuickly } from "./winograd-kernels.ts";
 
 /** The packed form of a row-major tensor; the result is one-dimensional unless the spec is `copy`. */
 export function packTensor(source: Tensor, spec: PackSpec): Tensor {
@@ -35,7 +35,7 @@ export function packInto(out: TypedArray, source: Tensor, spec: PackSpec): void 
     case "panels": clear(out); packPanels(out, source, spec); return;
     case "nibbles": clear(out); packNibbles(out as Uint8Array, source, spec); return;
     case "permute": packPermuted(out, source, spec); return;
-    case "winograd": packWinograd(out as Float32Array, toNumbers(source), spec);
+    case "winograd": if (source.data instanceof Float32Array) packWinogradQuickly(out as Float32Array, source.data, spec); else packWinograd(out as Float32Array, toNumbers(source), spec);
   }
 }
 

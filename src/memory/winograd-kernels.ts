@@ -4,8 +4,39 @@
  * when an artifact is loaded, before its first inference, so its time counts.
  */
 import type { PackSpec } from "../core/pack-spec.ts";
+import { winogradCode } from "./winograd-code.ts";
 
 type Spec = Extract<PackSpec, { kind: "winograd" }>;
+
+/** Bytes of the module's memory that are its own, and channels that are transformed at once: as many as fit in the rest of it. */
+const ownBytes = 288, channelsAtOnce = 128;
+
+/**
+ * As `packWinograd`, by WebAssembly where that is worth a module, which needs no time to become quick: what a first
+ * inference waits for. Gives the same bits.
+ */
+export function packWinogradQuickly(out: Float32Array, from: Float32Array, spec: Spec): void {
+  const { m, c, nr, tile } = spec;
+  if (tile !== 4 || nr !== 8 || m * c < 256) { packWinograd(out, from, spec); return; }
+  const { memory, transform } = new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(atob(winogradCode), (x) => x.charCodeAt(0)))).exports as unknown as Exports;
+  const kernels = new Float32Array(memory.buffer, ownBytes, nr * channelsAtOnce * 9), cells = new Float32Array(memory.buffer, ownBytes + kernels.byteLength, nr * channelsAtOnce * 36);
+  for (let panel = 0; panel * nr < m; panel++) for (let first = 0; first < c; first += channelsAtOnce) {
+    const count = Math.min(channelsAtOnce, c - first), used = Math.min(nr, m - panel * nr);
+    for (let lane = 0; lane < used; lane++) {
+      const at = ((panel * nr + lane) * c + first) * 9;
+      kernels.set(from.subarray(at, at + count * 9), lane * count * 9);
+    }
+    for (let lane = 0; lane < used; lane += 2) transform(kernels.byteOffset + lane * count * 36, count * 36, count, cells.byteOffset + lane * 4, nr * 4, count * nr * 4);
+    if (used < nr) for (let at = used; at < 36 * count * nr; at += nr) cells.fill(0, at, at + nr - used);
+    for (let cell = 0; cell < 36; cell++) out.set(cells.subarray(cell * count * nr, (cell + 1) * count * nr), ((panel * 36 + cell) * c + first) * nr);
+  }
+}
+
+/** What scripts/code/winograd.ts says that the module exports. */
+interface Exports {
+  readonly memory: WebAssembly.Memory;
+  readonly transform: (from: number, next: number, count: number, to: number, step: number, cell: number) => void;
+}
 
 /** Writes U = G·g·Gᵀ of every 3x3 kernel of `from`, [M, C, 3, 3], to `out`: [ceil(M/nr)][cells][C][nr], zeros past M. */
 export function packWinograd(out: Float32Array, from: ArrayLike<number>, spec: Spec): void {

@@ -1,7 +1,8 @@
 /** Opens an artifact from bytes, a file, a URL or a fetch Response. */
 import { ArrivingArtifact } from "../artifact/arriving.ts";
+import { supports, unsupported } from "../backends/wasm/load.ts";
 import { checkLoadOptions } from "./check-run-options.ts";
-import { open, readAll, type ArtifactSource } from "./open.ts";
+import { open, type ArtifactSource } from "./open.ts";
 import { Session, type SessionOptions } from "./session.ts";
 
 export interface LoadOptions extends SessionOptions {
@@ -18,10 +19,11 @@ export interface LoadOptions extends SessionOptions {
  */
 export async function load(source: ArtifactSource | Promise<Response>, options: LoadOptions = {}): Promise<Session> {
   checkLoadOptions(options);
+  if (!supports("simd")) unsupported();
   const opened = await open(await source);
   try {
     const artifact = await ArrivingArtifact.open(opened.bytes), { external } = artifact.manifest, { base } = opened;
-    const outside = external && new (await import("../artifact/external-weights.ts")).ExternalStream(external, options.externalData ?? (base && ((file) => readAll(new URL(file, base)))));
+    const outside = external && (await import("./outside.ts")).outsideWeights(external, options, base, open);
     const session = await Session.create(artifact, outside ?? artifact.weights, options);
     await outside?.end();
     await artifact.end();

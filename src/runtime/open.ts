@@ -39,21 +39,6 @@ async function openUrl(url: URL): Promise<OpenedSource> {
   return openResponse(await fetch(url).catch((e: unknown) => fail("OF7011", `${url.href} could not be fetched: ${e instanceof Error ? e.message : String(e)}`)));
 }
 
-/** All bytes of a file or of what is fetched. */
-export async function readAll(url: URL): Promise<Uint8Array> {
-  const { bytes, close } = await open(url);
-  try {
-    if (bytes.length !== undefined) return (await bytes.take(bytes.length)).slice();
-    const parts: Uint8Array[] = [];
-    for (let part = await bytes.take(1 << 18); part.length > 0; part = await bytes.take(1 << 18)) parts.push(part.slice());
-    const all = new Uint8Array(parts.reduce((n, p) => n + p.length, 0));
-    parts.reduce((at, p) => { all.set(p, at); return at + p.length; }, 0);
-    return all;
-  } finally {
-    await close();
-  }
-}
-
 /** Text without a scheme is a place beside the page; where there is no page, a path. */
 async function urlOf(source: URL | string): Promise<URL> {
   try {

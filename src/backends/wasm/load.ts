@@ -1,20 +1,19 @@
 /** The runtime's side of WebAssembly: the code that suits the engine, and its instantiation. */
 import { fail } from "../../core/diagnostic.ts";
+import { stripesModule } from "../../artifact/checksum.ts";
 import type { Manifest } from "../../artifact/manifest.ts";
 import { relax } from "./relax.ts";
 
 /** `relaxed-simd` needs that proposal, `simd` runs on every engine with SIMD. */
 export type Engine = "simd" | "relaxed-simd";
 
-/** A module whose function uses i8x16.splat and i8x16.popcnt. */
-const simdProbe = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
 /** A module whose function uses i8x16.relaxed_swizzle. */
 const relaxedProbe = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 1, 253, 15, 65, 2, 253, 15, 253, 128, 2, 11];
 
 /** Whether this JavaScript engine runs code for `engine`. */
 export function supports(engine: Engine): boolean {
   if (typeof WebAssembly === "undefined") return false;
-  return WebAssembly.validate(Uint8Array.from(engine === "simd" ? simdProbe : relaxedProbe));
+  return WebAssembly.validate(engine === "simd" ? stripesModule() : Uint8Array.from(relaxedProbe));
 }
 
 /** The manifest and the sections that it names. */
@@ -24,11 +23,14 @@ export interface CodeSource {
   section(index: number): Uint8Array;
 }
 
+/** Refuses what this engine does not run. */
+export const unsupported = (): never => fail("OF7009", "this engine cannot run the artifact's code", { hint: "WebAssembly with SIMD is needed: Chrome 91, Firefox 89, Safari 16.4, Node 16.4 or newer" });
+
 /** An artifact's code for this engine, or for `wanted`. Fails with OF7009 where there is none. */
 export function codeFor(source: CodeSource, wanted?: Engine): Uint8Array {
   const entry = source.manifest.code.find((c) => c.target === "wasm");
   const engine = wanted ?? (supports("relaxed-simd") ? "relaxed-simd" : "simd");
-  if (!entry || !supports(engine)) return fail("OF7009", "this engine cannot run the artifact's code", { hint: "WebAssembly with SIMD is needed: Chrome 91, Firefox 89, Safari 16.4, Node 16.4 or newer" });
+  if (!entry || !supports(engine)) return unsupported();
   const code = source.section(entry.section);
   if (engine === "simd" || entry.relaxation === undefined) return code;
   return relax(code, source.section(entry.relaxation)) ?? fail("OF6004", "the artifact is inconsistent: its relaxation does not fit its code", { hint: "compile the model again" });
