@@ -31,6 +31,7 @@ export const epilogues: CatalogueSection = {
   rows: [
     row("activations, of every kind, and anything element by element", "partition", "the epilogue: computed while the sums are in registers"),
     row("residual sums, with broadcasting", "partition", "the epilogue; not where the residual is computed from the result itself (`residual-cycle`)"),
+    row("activations, factors and biases behind a Transpose or Reshape of the result", "rule", "done before the view, so that they are in the epilogue; constants of one value, or of one along an axis that the view keeps", "compute-before-view"),
     row("transposed operands and results", "layout", "views: the kernel reads and writes by strides"),
     row("scales before or after a product", "partition", "the epilogue for those after; not moved across the product: what was finite could overflow"),
     row("reshapes around a product", "layout", "views"),
@@ -41,6 +42,8 @@ export const epilogues: CatalogueSection = {
     row("1x1 convolutions as products; Winograd for 3x3; depthwise loops", "kernel", "the kernel's structure, chosen for each layer; Winograd after a check of the layer's error"),
     row("layouts with channels last", "layout", "the layout of the program, with one conversion at an end where it is needed"),
     row("factoring and distributing products over sums", "none", "the order of roundings would change, and sums may overflow"),
+    row("products in another order, where that is cheaper", "none", "sums are rounded in another order, and may overflow; constant matrices are joined where approximations are allowed"),
+    row("a bias of zeros left out", "none", "a kernel reads it once for a column; where nothing else would be left to do, a convolution without a bias is one as well"),
     row("dilation spelled as space to batch", "none", "ONNX has no such operator"),
   ],
 };

@@ -30,6 +30,7 @@ export const grouping: CatalogueSection = {
     row("reductions with what comes before and after", "partition", "the same, where no work is repeated in each pass"),
     row("several results of one loop", "partition", "siblings that read the same elements"),
     row("whole rows in one kernel (Softmax, normalisations, attention)", "kernel", "passes over a row while it is in the cache; attention by blocks with a running maximum"),
+    row("element-wise work before a product, in the product's kernel", "none", "an element is read for every tile of the result, and would be computed as often; the work joins the kernel before it. Widening, dequantising and index maps are read in place"),
     row("gathers and concatenations in the kernel that reads them", "layout", "index maps that are inlined; placements"),
     row("independent small kernels in one call", "none", "they share nothing: only the call itself would be saved"),
     row("limits of size", "partition", "128 nodes and 4 results a kernel"),

@@ -15,7 +15,7 @@ import type { CodedCall } from "./calls.ts";
 const numericsOf = ({ numerics: n }: Rule): string =>
   n.kind === "exact" ? "exact" : n.kind === "reassociates" ? `reassociates, within ${n.bound} of the largest output` : `approximates, within ${n.bound}: ${n.why}`;
 
-const stageTitles = { recognise: "Recognising spelled-out functions", fold: "Folding into neighbours", decompose: "Taking apart what could not be folded", merge: "Joining what stands side by side" } as const;
+const stageTitles = { recognise: "Recognising spelled-out functions", fold: "Folding into neighbours", decompose: "Taking apart what could not be folded", merge: "Joining what stands side by side", move: "Moving what is left" } as const;
 
 export function fusionsPage(rules: readonly Rule[], refusals: readonly CodedCall[]): string {
   const lines = [

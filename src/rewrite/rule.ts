@@ -54,9 +54,10 @@ export interface Editor {
 
 /**
  * When a rule runs: `recognise` brings spelled-out functions to one operator, the longest spelling first; `fold`
- * puts nodes into their neighbours; `decompose` takes apart what could not be folded; `merge` joins what stands side by side.
+ * puts nodes into their neighbours; `decompose` takes apart what could not be folded; `merge` joins what stands side by
+ * side; `move` brings what is left nearer to what it belongs to.
  */
-export const stages = ["recognise", "fold", "decompose", "merge"] as const;
+export const stages = ["recognise", "fold", "decompose", "merge", "move"] as const;
 export type Stage = (typeof stages)[number];
 
 export interface RuleSpec<B extends object> {
