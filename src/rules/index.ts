@@ -2,6 +2,7 @@
 import type { Rule } from "../rewrite/rule.ts";
 import { absorbLimitIntoQuantize } from "./absorb-limit-into-quantize.ts";
 import { combineScales } from "./combine-scales.ts";
+import { computeBeforeView } from "./compute-before-view.ts";
 import { decomposeBatchNorm } from "./decompose-batch-norm.ts";
 import { dequantizeAfterTranspose } from "./dequantize-after-transpose.ts";
 import { dropRequantization } from "./drop-requantization.ts";
@@ -69,11 +70,12 @@ import { selectRowsBeforeProduct } from "./select-rows-before-product.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, computeBeforeView, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
   combineScales,
+  computeBeforeView,
   decomposeBatchNorm,
   dequantizeAfterTranspose,
   dropRequantization,
