@@ -11,6 +11,8 @@ export interface ArtifactParts {
   readonly code: Uint8Array;
   /** What to change in the code for relaxed SIMD; empty where it would be the same. */
   readonly relaxation: Uint8Array;
+  /** The code is for engines with relaxed SIMD alone. */
+  readonly relaxed?: boolean;
   /** What code for threads has beside the kernels; empty or absent where there is none. */
   readonly threads?: Uint8Array;
   readonly weights: Uint8Array;
@@ -34,7 +36,7 @@ const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.str
 /** One file from its parts; deterministic. */
 export function writeArtifact(parts: ArtifactParts): Uint8Array {
   const relaxed = parts.relaxation.length > 0, threads = parts.threads?.length ? parts.threads : undefined;
-  const code: CodeJson = { target: "wasm", section: 1, ...(relaxed ? { relaxation: 2 } : {}), ...(threads ? { threads: relaxed ? 3 : 2 } : {}) };
+  const code: CodeJson = { target: "wasm", section: 1, ...(parts.relaxed ? { relaxed: true } : {}), ...(relaxed ? { relaxation: 2 } : {}), ...(threads ? { threads: relaxed ? 3 : 2 } : {}) };
   const manifest: Manifest = { ...parts.manifest, code: [code] };
   return writeContainer([
     { kind: "manifest", bytes: encode(shareTerms(manifest)) },

@@ -69,6 +69,7 @@ class Check {
       if (this.#kinds[c.section] !== "code") inconsistent(`section ${c.section} is not code`);
       if (c.relaxation !== undefined && this.#kinds[c.relaxation] !== "relaxation") inconsistent(`section ${c.relaxation} is no relaxation`);
       if (c.threads !== undefined && this.#kinds[c.threads] !== "threads") inconsistent(`section ${c.threads} is no code for threads`);
+      if (c.relaxed !== undefined && c.relaxed !== true) inconsistent("its code is for no known engine");
     }
     this.#memory();
     for (const b of list(m.buffers, "buffers")) {
@@ -88,6 +89,7 @@ class Check {
     if (m.states !== undefined) this.#states();
     for (const w of list(m.weights, "weights")) {
       if (size(w.at, "a weight's address") + size(w.bytes, "a weight's length") > m.memory.fixedEnd) inconsistent("a weight lies outside the memory");
+      if (w.quads !== undefined && (size(w.quads, "a weight's panel") === 0 || w.quads % 32 !== 0 || w.bytes % w.quads !== 0)) inconsistent("a weight's panels are not of quads");
       if (!("input" in w.source)) { this.#data(w.source); this.#widened(w.source, w); continue; }
       const { input } = w.source;
       if (!m.inputs.some((i) => i.name === input && i.default)) inconsistent(`there is no input '${input}' with a default`);

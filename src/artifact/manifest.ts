@@ -73,6 +73,8 @@ export interface CodeJson {
   readonly section: number;
   /** What to change in it where the engine has relaxed SIMD. */
   readonly relaxation?: number;
+  /** The code itself is for relaxed SIMD. */
+  readonly relaxed?: true;
   /** What its module for threads has beside the kernels; absent where there is no work for two. */
   readonly threads?: number;
 }
@@ -173,4 +175,6 @@ export interface WeightJson {
   readonly widen?: { readonly scales?: DataJson };
   /** How the source is arranged for its kernel; absent when it is stored as it lies in memory. */
   readonly pack?: PackSpec;
+  /** It is panels of pairs of int8, of so many bytes, which the code for relaxed SIMD reads as quads (memory/quads.ts). */
+  readonly quads?: number;
 }

@@ -131,7 +131,7 @@ function weightsOf(program: Program, plan: MemoryPlan, section: WeightsSection):
     if (typeof at !== "number" || typeof bytes !== "number") fail("OF5102", `the size of weight '${storage.name}' is not known`);
     if (bytes === 0) continue;
     if ("input" in w.source) out.push({ at, bytes, source: w.source, ...(w.pack.kind === "copy" ? {} : { pack: w.pack }) });
-    else out.push({ at, bytes, ...(w.stored ? section.addNarrow(w.source, w.pack, w.stored) : section.addPacked(w.source, w.pack)) });
+    else out.push({ at, bytes, ...(w.stored ? section.addNarrow(w.source, w.pack, w.stored) : section.addPacked(w.source, w.pack)), ...(w.pack.kind === "panels" && w.pack.quads ? { quads: 8 * w.pack.k } : {}) });
   }
   return out;
 }

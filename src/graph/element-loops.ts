@@ -140,7 +140,7 @@ function exprCost(e: Expr): number {
 /** Index sums are free: addressing does them once a loop. */
 function operationCost(e: Expr): number {
   switch (e.kind) {
-    case "const": case "axis": case "dim": case "local": case "address": return 0;
+    case "const": case "axis": case "dim": case "local": case "address": case "relaxed": return 0;
     case "load": case "loadAt": return 1;
     case "binary": {
       const heavy = e.op === "div" || e.op === "rem";
@@ -149,7 +149,7 @@ function operationCost(e: Expr): number {
       return heavy ? 4 : 1;
     }
     case "unary": return transcendental.has(e.op) ? 12 : e.op === "sqrt" ? 4 : 1;
-    case "cast": case "bitcast": case "select": case "madd": case "splat": case "lanes": case "extract": case "shuffle": case "swizzle": case "dot": case "extend": return 1;
+    case "cast": case "bitcast": case "select": case "madd": case "splat": case "lanes": case "extract": case "shuffle": case "swizzle": case "dot": case "byteDot": case "extend": return 1;
     case "reduce": return 0;
     default: return assertNever(e);
   }

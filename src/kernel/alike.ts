@@ -138,7 +138,7 @@ class Comparison {
       case "shuffle": return b.kind === "shuffle" && samePairs(a.bytes, b.bytes, (x, y) => x === y);
       case "extend": return b.kind === "extend" && a.half === b.half;
       case "reduce": return b.kind === "reduce" && a.op === b.op && samePairs(a.axes, b.axes, (x, y) => this.#sameAxes(x, y));
-      case "select": case "cast": case "bitcast": case "splat": case "lanes": case "swizzle": case "dot": return true;
+      case "select": case "cast": case "bitcast": case "splat": case "lanes": case "swizzle": case "dot": case "byteDot": case "relaxed": return true;
     }
   }
 }

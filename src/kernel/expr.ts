@@ -80,6 +80,10 @@ export type Expr = { readonly type: Type } & (
   | { readonly kind: "swizzle"; readonly a: Expr; readonly b: Expr }
   /** i32x4 of pairwise sums of products of i16x8 lanes (i32x4.dot_i16x8_s). */
   | { readonly kind: "dot"; readonly a: Expr; readonly b: Expr }
+  /** i32x4 c plus, lane by lane, the sum of four products of i8x16 lanes; those of b are not negative. Only where the engine is `relaxed`. */
+  | { readonly kind: "byteDot"; readonly a: Expr; readonly b: Expr; readonly c: Expr }
+  /** Whether the engine has relaxed SIMD (bool): kernels that do better with its instructions have a way for either. */
+  | { readonly kind: "relaxed" }
   /** The low or high half of a's lanes, each twice as wide: i8→i16, u8→u16 or i16, i16→i32, u16→u32. */
   | { readonly kind: "extend"; readonly a: Expr; readonly half: "low" | "high" }
   /** Naive kernels only: folds `body` over `axes`, starting from `init`. Scheduling turns it into loops. */
@@ -165,6 +169,10 @@ export const cast = (a: Expr, scalar: Scalar): Expr => (a.type.scalar === scalar
 export const shift = (op: "shl" | "shr", a: Expr, by: number): Expr => ({ kind: "binary", op, a, b: constant(by, i32), type: a.type });
 export const bitcast = (a: Expr, type: Type): Expr => ({ kind: "bitcast", a, type });
 export const madd = (a: Expr, b: Expr, c: Expr, relaxed = true): Expr => ({ kind: "madd", a, b, c, relaxed, type: c.type });
+/** c + the sums of four products of bytes each; those of b are of 7 bits. */
+export const byteDot = (a: Expr, b: Expr, c: Expr): Expr => ({ kind: "byteDot", a, b, c, type: c.type });
+/** Whether the engine has relaxed SIMD. */
+export const relaxedEngine: Expr = { kind: "relaxed", type: bool };
 export const splat = (a: Expr, lanes: Type["lanes"]): Expr => ({ kind: "splat", a, type: { scalar: a.type.scalar, lanes } });
 
 /** Naive reduction of `body(...axes)` over fresh axes of the given extents. */

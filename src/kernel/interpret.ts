@@ -10,7 +10,7 @@ import { decoderOf, encoderOf } from "../core/float-bits.ts";
 import { wrapInteger } from "../core/tensor.ts";
 import { formatType, i32, type Buffer, type Expr, type Scalar, type Type } from "./expr.ts";
 import type { Kernel } from "./kernel.ts";
-import { packLanes, pickBytes, scalarReader, scalarWriter, unpackLanes } from "./lane-bits.ts";
+import { packLanes, pickBytes, scalarReader, scalarWriter, sevenBits, sumsOfProducts, unpackLanes } from "./lane-bits.ts";
 import {
   castFromWide, castNumber, castToWide, isFloatScalar, isWide, numberBinary, numberUnary, roundNumber, wideBinary, wideCompare, wideUnary, wrapWide,
   type NumberScalar, type WideScalar,
@@ -25,11 +25,11 @@ export interface BufferPlace {
 }
 
 /**
- * Runs `kernel` on `memory` (little-endian). Every buffer it names needs a place; every symbol of its sizes a binding.
+ * Runs `kernel` on `memory` (little-endian). Every buffer it names needs a place; every symbol of its sizes a binding; `relaxed` says what engine to be.
  * Throws an InvariantError when an access leaves its buffer, and a RangeError when it leaves the memory.
  */
-export function interpret(kernel: Kernel, memory: ArrayBufferLike, places: ReadonlyMap<Buffer, BufferPlace>, binding: DimBinding = noSymbols): void {
-  new Interpreter(kernel.name, memory, places, binding).statement(kernel.body)();
+export function interpret(kernel: Kernel, memory: ArrayBufferLike, places: ReadonlyMap<Buffer, BufferPlace>, binding: DimBinding = noSymbols, relaxed = false): void {
+  new Interpreter(kernel.name, memory, places, binding, relaxed).statement(kernel.body)();
 }
 const noSymbols: DimBinding = (symbol) => invariant(false, `size ${symbol} is not bound`) as never;
 
@@ -51,6 +51,7 @@ const wideScalar = (type: Type): WideScalar => {
 
 class Interpreter {
   private readonly where: string;
+  private readonly relaxed: boolean;
   private readonly view: DataView;
   private readonly places: ReadonlyMap<Buffer, BufferPlace>;
   private readonly binding: DimBinding;
@@ -60,7 +61,8 @@ class Interpreter {
   private readonly vectors = new Map<string, { value: number[] }>();
   private readonly types = new Map<string, Type>();
 
-  constructor(where: string, memory: ArrayBufferLike, places: ReadonlyMap<Buffer, BufferPlace>, binding: DimBinding) {
+  constructor(where: string, memory: ArrayBufferLike, places: ReadonlyMap<Buffer, BufferPlace>, binding: DimBinding, relaxed: boolean) {
+    this.relaxed = relaxed;
     this.where = where;
     this.view = new DataView(memory);
     this.places = places;
@@ -255,7 +257,8 @@ class Interpreter {
       }
       case "extract": { const a = this.vector(e.a), { lane } = e; return () => a()[lane] ?? NaN; }
       case "reduce": return this.reduction(e, this.number(e.init), this.number(e.body), numberBinary(e.op, numberScalar(e.type)));
-      case "splat": case "lanes": case "shuffle": case "swizzle": case "dot": case "extend": return invariant(false, `${this.where}: ${e.kind} gives a vector`) as never;
+      case "relaxed": return () => (this.relaxed ? 1 : 0);
+      case "splat": case "lanes": case "shuffle": case "swizzle": case "dot": case "byteDot": case "extend": return invariant(false, `${this.where}: ${e.kind} gives a vector`) as never;
     }
   }
 
@@ -328,15 +331,10 @@ class Interpreter {
         return () => { const x = pa(a()).slice(), y = pb(b()); return to(Uint8Array.from(bytes, (i) => (i < 16 ? x[i] : y[i - 16]) ?? 0)); };
       }
       case "swizzle": { const from = packLanes(e.a.type), to = unpackLanes(e.type), a = this.vector(e.a), b = this.vector(e.b); return () => to(pickBytes(from(a()).slice(), b())); }
-      case "dot": {
-        const a = this.vector(e.a), b = this.vector(e.b);
-        return () => { const x = a(), y = b(); return iota(4, (i) => (Math.imul(x[2 * i] ?? 0, y[2 * i] ?? 0) + Math.imul(x[2 * i + 1] ?? 0, y[2 * i + 1] ?? 0)) | 0); };
-      }
-      case "extend": {
-        const a = this.vector(e.a), from = e.half === "low" ? 0 : lanes, round = roundNumber(scalar);
-        return () => a().slice(from, from + lanes).map(round);
-      }
-      case "axis": case "dim": case "address": case "extract": case "reduce": return invariant(false, `${this.where}: ${e.kind} gives no vector`) as never;
+      case "dot": { const a = this.vector(e.a), b = this.vector(e.b); return () => sumsOfProducts(a(), b()); }
+      case "byteDot": { const a = this.vector(e.a), b = this.vector(e.b), c = this.vector(e.c); return () => sumsOfProducts(a(), sevenBits(b(), this.where), c()); }
+      case "extend": { const a = this.vector(e.a), from = e.half === "low" ? 0 : lanes, round = roundNumber(scalar); return () => a().slice(from, from + lanes).map(round); }
+      case "axis": case "dim": case "address": case "extract": case "relaxed": case "reduce": return invariant(false, `${this.where}: ${e.kind} gives no vector`) as never;
     }
   }
 

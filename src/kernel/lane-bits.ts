@@ -25,6 +25,21 @@ export function unpackLanes(type: Type): (bytes: Uint8Array) => number[] {
 /** The bytes that `numbers` name; 0 where there is none of a number. */
 export const pickBytes = (bytes: Uint8Array, numbers: readonly number[]): Uint8Array => Uint8Array.from(numbers, (i) => bytes[i] ?? 0);
 
+/** Four sums of products of neighbouring lanes, as many as there are, on top of `c`; they wrap. */
+export function sumsOfProducts(a: readonly number[], b: readonly number[], c: readonly number[] = [0, 0, 0, 0]): number[] {
+  const each = a.length / 4;
+  return c.map((start, i) => {
+    let sum = start;
+    for (let j = i * each; j < (i + 1) * each; j++) sum = (sum + Math.imul(a[j] ?? 0, b[j] ?? 0)) | 0;
+    return sum;
+  });
+}
+/** Bytes of which engines make the same product, however they take their top bits: those that have none. */
+export function sevenBits(bytes: readonly number[], where: string): readonly number[] {
+  invariant(bytes.every((x) => x >= 0), `${where}: a factor of 7 bits is ${bytes.find((x) => x < 0)}`);
+  return bytes;
+}
+
 /** A mask's lanes are integers as wide as 128 bits leave them. */
 function laneScalar(type: Type): NumberScalar {
   const { scalar } = type;

@@ -62,6 +62,8 @@ function expr(e: Expr, n: Names, inner = true): string {
     case "extract": return `${expr(e.a, n)}.${e.lane}`;
     case "shuffle": return `shuffle(${list([e.a, e.b])}; ${e.bytes.join(" ")})`;
     case "swizzle": case "dot": return call(e.kind, e.a, e.b);
+    case "byteDot": return call("byte_dot", e.a, e.b, e.c);
+    case "relaxed": return "relaxed";
     case "extend": return call(`extend_${e.half}_${formatType(e.type)}`, e.a);
     case "reduce": return `${e.op}[${e.axes.map((a) => `${n.axis(a)} < ${formatDim(a.extent)}`).join(", ")}](${expr(e.init, n, false)}; ${expr(e.body, n, false)})`;
     default: return assertNever(e);

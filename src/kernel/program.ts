@@ -8,7 +8,7 @@ import type { Tensor } from "../core/tensor.ts";
 import type { Buffer } from "./expr.ts";
 import type { Kernel, Layout } from "./kernel.ts";
 
-export type { PackAxis, PackSpec } from "../core/pack-spec.ts";
+export type { PackAxis, PackSpec, PanelSpec } from "../core/pack-spec.ts";
 
 /** A block of memory that one or more buffers lie in. Identity is the object. */
 export interface Storage {

@@ -6,13 +6,13 @@ import type { Stmt } from "./stmt.ts";
 /** Direct operands, in evaluation order. */
 export function operandsOf(e: Expr): readonly Expr[] {
   switch (e.kind) {
-    case "const": case "axis": case "dim": case "local": return [];
+    case "const": case "axis": case "dim": case "local": case "relaxed": return [];
     case "load": case "address": return e.indices;
     case "loadAt": return [e.pointer];
     case "unary": case "cast": case "bitcast": case "splat": case "extract": case "extend": return [e.a];
     case "binary": case "shuffle": case "swizzle": case "dot": return [e.a, e.b];
     case "select": return [e.condition, e.a, e.b];
-    case "madd": return [e.a, e.b, e.c];
+    case "madd": case "byteDot": return [e.a, e.b, e.c];
     case "lanes": return e.elements;
     case "reduce": return [e.init, e.body];
     default: return assertNever(e);
@@ -22,7 +22,7 @@ export function operandsOf(e: Expr): readonly Expr[] {
 /** The same operation on mapped operands. */
 export function mapChildren(e: Expr, f: (child: Expr) => Expr): Expr {
   switch (e.kind) {
-    case "const": case "axis": case "dim": case "local": return e;
+    case "const": case "axis": case "dim": case "local": case "relaxed": return e;
     case "load": case "address": {
       const indices = mapList(e.indices, f);
       return indices === e.indices ? e : { ...e, indices };
@@ -47,7 +47,7 @@ export function mapChildren(e: Expr, f: (child: Expr) => Expr): Expr {
       const condition = f(e.condition), a = f(e.a), b = f(e.b);
       return condition === e.condition && a === e.a && b === e.b ? e : { ...e, condition, a, b };
     }
-    case "madd": {
+    case "madd": case "byteDot": {
       const a = f(e.a), b = f(e.b), c = f(e.c);
       return a === e.a && b === e.b && c === e.c ? e : { ...e, a, b, c };
     }
@@ -83,7 +83,7 @@ export function visitExpr(e: Expr, visit: (e: Expr) => void, seen: Set<Expr> = n
 /** As `operandsOf` has them; this is where compiling spends its time, so no lists are made. */
 function visitOperands(e: Expr, visit: (e: Expr) => void, seen: Set<Expr>): void {
   switch (e.kind) {
-    case "const": case "axis": case "dim": case "local": return;
+    case "const": case "axis": case "dim": case "local": case "relaxed": return;
     case "load": case "address": for (const i of e.indices) visitExpr(i, visit, seen); return;
     case "loadAt": visitExpr(e.pointer, visit, seen); return;
     case "unary": case "cast": case "bitcast": case "splat": case "extract": case "extend": visitExpr(e.a, visit, seen); return;

@@ -5,7 +5,8 @@
 import { invariant } from "../core/assert.ts";
 import { allocate, type DType, type TypedArray } from "../core/dtype.ts";
 import { bytesOf, setNumber, sizeOf, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
-import type { PackAxis, PackSpec } from "../core/pack-spec.ts";
+import type { PackAxis, PackSpec, PanelSpec } from "../core/pack-spec.ts";
+import { columnTerms } from "./quads.ts";
 import { packUniformWinograd, packWinograd, packWinogradQuickly } from "./winograd-kernels.ts";
 
 /** The packed form of a row-major tensor; the result is one-dimensional unless the spec is `copy`. */
@@ -25,6 +26,7 @@ export function packedForm(source: Pick<Tensor, "dtype" | "dims">, spec: PackSpe
     case "nibbles": return { dtype: "uint8", length };
     case "permute": return { dtype: spec.as ?? source.dtype, length };
     case "winograd": return { dtype: "float32", length };
+    case "terms": return { dtype: "int32", length };
   }
 }
 
@@ -35,7 +37,8 @@ export function packInto(out: TypedArray, source: Tensor, spec: PackSpec): void 
     case "panels": clear(out); packPanels(out, source, spec); return;
     case "nibbles": clear(out); packNibbles(out as Uint8Array, source, spec); return;
     case "permute": packPermuted(out, source, spec); return;
-    case "winograd": if (source.data instanceof Float32Array) packWinogradQuickly(out as Float32Array, source.data, spec); else packWinograd(out as Float32Array, toNumbers(source), spec);
+    case "winograd": if (source.data instanceof Float32Array) packWinogradQuickly(out as Float32Array, source.data, spec); else packWinograd(out as Float32Array, toNumbers(source), spec); return;
+    case "terms": columnTerms(out as Int32Array, packTensor(source, spec.of).data as Int8Array, 8 * spec.of.k);
   }
 }
 
@@ -69,6 +72,7 @@ export function packedLength(dims: readonly number[], spec: PackSpec): number {
     case "nibbles": return Math.ceil(spec.n / 8) * Math.ceil(spec.k / 2) * 8;
     case "permute": return sizeOf(spec.shape);
     case "winograd": return Math.ceil(spec.m / spec.nr) * spec.nr * (spec.tile + 2) ** 2 * spec.c;
+    case "terms": return spec.of.groups * Math.ceil(spec.of.n / spec.of.nr) * 16;
   }
 }
 
@@ -97,6 +101,22 @@ function packPanels(out: TypedArray, source: Tensor, spec: Spec<"panels">): void
       if (at !== none) put(out, spec.as, base + step * nr * kStep + (i - step * kStep), (from[read + at] ?? 0) - less);
     }
   }
+}
+
+/** Whether no column of panels has elements that differ by more than 127; none may have padding within. */
+export function spanSevenBits(source: Tensor, { groups, n, strideG, strideK, strideN, offset = 0 }: PanelSpec): boolean {
+  const from = toNumbers(source), depth = positions(strideK);
+  for (let g = 0; g < groups; g++) for (let column = 0; column < n; column++) {
+    const read = offset + g * strideG + column * strideN;
+    let low = Infinity, high = -Infinity;
+    for (const at of depth) {
+      const v = from[read + at] ?? 0;
+      if (v < low) low = v;
+      if (v > high) high = v;
+    }
+    if (high - low > 127) return false;
+  }
+  return true;
 }
 
 function packNibbles(out: Uint8Array, source: Tensor, spec: Spec<"nibbles">): void {

@@ -41,8 +41,8 @@ export function takeApart(artifact: Artifact): Apart {
   });
   const { code: _, external: _files, ...manifest } = artifact.manifest;
   const apart = walk(manifest.steps);
-  const code = cutCalls(codeFor(artifact), segments);
-  return { steps, artifact: writeArtifact({ manifest: { ...manifest, steps: apart }, code, relaxation: new Uint8Array(), weights: artifact.weights }) };
+  const { code, relaxed } = codeFor(artifact);
+  return { steps, artifact: writeArtifact({ manifest: { ...manifest, steps: apart }, code: cutCalls(code, segments), relaxed, relaxation: new Uint8Array(), weights: artifact.weights }) };
 }
 
 /** A kernel's calls in a segment: of so many functions. */

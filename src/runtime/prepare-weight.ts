@@ -6,6 +6,7 @@ import { byteSize, viewBytes } from "../core/dtype.ts";
 import { widenFloat16 } from "../core/float16.ts";
 import { numericData, type Tensor } from "../core/tensor.ts";
 import { packedForm, packInto, packUniformInto } from "../memory/pack.ts";
+export { toQuads } from "../memory/quads.ts";
 import { scale } from "./scale.ts";
 
 /** Writes the packed form to where `memory` has room for so many bytes. */

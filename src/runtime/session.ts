@@ -112,16 +112,16 @@ export class Session {
 
   static async #create(program: CodeSource, stream: WeightStream, options: SessionOptions): Promise<Session> {
     const { manifest } = program;
-    const code = codeFor(program, options.engine);
+    const { code, relaxed } = codeFor(program, options.engine);
     const { threads: count = 1, workerUrl } = options;
     const started = count > 1 ? await (await import("./threads.ts")).startThreads(program, code, { threads: count, workerUrl, compile: compileCode, instanceOf }) : undefined;
     const threads = started && "instance" in started ? started : undefined;
-    const [instance, preparation] = await Promise.all([threads?.instance ?? instantiate(code), preparationFor(manifest)]);
+    const [instance, preparation] = await Promise.all([threads?.instance ?? instantiate(code), preparationFor(manifest, relaxed)]);
     instance.warmUp();
     const heap = new Heap(instance.memory, manifest.memory.fixedEnd);
     const arena = new Arena(manifest.memory, heap, threads);
     const constants = new Constants();
-    const weights = new Weights(manifest, constants, heap, preparation);
+    const weights = new Weights(manifest, constants, heap, preparation, relaxed);
     await weights.fill(stream);
     const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, constants.read(h.data)])));
     const run = await prepareSteps(manifest, { arena, buffers, instance, constants });

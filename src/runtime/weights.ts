@@ -29,8 +29,8 @@ const padding = 63;
 type Preparation = typeof import("./prepare-weight.ts");
 
 /** What prepares weights, loaded where a program has such. */
-export async function preparationFor({ weights }: Manifest): Promise<Preparation | undefined> {
-  return weights.some((w) => w.pack || w.widen) ? import("./prepare-weight.ts") : undefined;
+export async function preparationFor({ weights }: Manifest, relaxed: boolean): Promise<Preparation | undefined> {
+  return weights.some((w) => w.pack || w.widen || (relaxed && w.quads)) ? import("./prepare-weight.ts") : undefined;
 }
 
 export class Weights {
@@ -42,8 +42,11 @@ export class Weights {
   /** What waits for scales that lie further on in the section. */
   readonly #later: (() => void)[] = [];
   readonly #preparation: Preparation | undefined;
+  /** The code reads weights as quads where it may. */
+  readonly #quads: boolean;
 
-  constructor(manifest: Manifest, constants: Constants, heap: Heap, preparation: Preparation | undefined) {
+  constructor(manifest: Manifest, constants: Constants, heap: Heap, preparation: Preparation | undefined, quads: boolean) {
+    this.#quads = quads;
     this.#preparation = preparation;
     this.#manifest = manifest;
     this.#constants = constants;
@@ -59,6 +62,7 @@ export class Weights {
     }
     for (const work of this.#later.splice(0)) work();
     for (const w of this.#manifest.weights) if ("input" in w.source) this.#store(w, this.#default(w.source.input));
+    for (const w of this.#quads ? this.#manifest.weights : []) if (w.quads) this.#prepare.toQuads(viewBytes("int8", this.#memory(w.at, w.bytes)) as Int8Array, w.quads);
   }
 
   /** Packs what is fed for overridable initializers, and their defaults again where nothing is fed any more. */

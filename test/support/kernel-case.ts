@@ -11,6 +11,7 @@ import { dimExpr, constant } from "../../src/kernel/expr.ts";
 import { interpret, type BufferPlace } from "../../src/kernel/interpret.ts";
 import type { Kernel, Layout } from "../../src/kernel/kernel.ts";
 import { packTensor } from "../../src/memory/pack.ts";
+import { toQuads } from "../../src/memory/quads.ts";
 import type { Placement, Weight } from "../../src/kernel/program.ts";
 import { legalize } from "../../src/schedule/legal/legalize.ts";
 import { dimsOf, runCompiled, type KernelRun } from "./run-kernel.ts";
@@ -37,13 +38,13 @@ export interface KernelCase {
 
 const unbound: DimBinding = (s) => { throw new Error(`size ${s} is not bound`); };
 
-/** A schedule context for one kernel, with the weights it packs. */
-export function contextOf(c: KernelCase, relaxedSimd = false): { readonly context: ScheduleContext; readonly packed: ReadonlyMap<Buffer, Tensor> } {
-  const packed = new Map<Buffer, Tensor>();
+/** A schedule context for one kernel, with the weights it packs, and those of them that engines with relaxed SIMD hold as quads. */
+export function contextOf(c: KernelCase, relaxedSimd = false): { readonly context: ScheduleContext; readonly packed: ReadonlyMap<Buffer, Tensor>; readonly quads: ReadonlyMap<Buffer, Tensor> } {
+  const packed = new Map<Buffer, Tensor>(), quads = new Map<Buffer, Tensor>();
   const known = new Map<string, Buffer>();
   const weights = new Map([...(c.weights ?? [])].map((buffer): [Buffer, Weight] => [buffer, { buffer, source: stored(present(c.data.get(buffer), buffer.name), c.layouts?.get(buffer)), pack: { kind: "copy" } }]));
   return {
-    packed,
+    packed, quads,
     context: {
       target: { relaxedSimd },
       layout: (buffer) => c.layouts?.get(buffer) ?? denseLayout(buffer.shape),
@@ -57,6 +58,11 @@ export function contextOf(c: KernelCase, relaxedSimd = false): { readonly contex
         const tensor = packTensor(weight.source as Tensor, spec);
         if (tensor.data.length !== length || tensor.dtype !== dtype) throw new Error(`packed ${tensor.dtype}[${tensor.data.length}], asked for ${dtype}[${length}]`);
         packed.set(buffer, tensor);
+        if (spec.kind === "panels" && spec.quads) {
+          const data = Int8Array.from(tensor.data as Int8Array);
+          toQuads(data, 8 * spec.k);
+          quads.set(buffer, { ...tensor, data });
+        }
         return buffer;
       },
     },
@@ -72,7 +78,7 @@ function stored(t: Tensor, layout: Layout | undefined): Tensor {
 }
 
 /** Output bytes of a kernel by buffer, each in logical row-major order, as the interpreter or as WebAssembly runs it. */
-export function runKernel(c: KernelCase, kernel: Kernel, extra: ReadonlyMap<Buffer, Tensor> = new Map(), engine: "interpreter" | "wasm" = "interpreter"): Map<Buffer, Uint8Array> {
+export function runKernel(c: KernelCase, kernel: Kernel, extra: ReadonlyMap<Buffer, Tensor> = new Map(), engine: "interpreter" | "wasm" = "interpreter", relaxed = false): Map<Buffer, Uint8Array> {
   const binding = c.dims ?? unbound;
   const value = (d: Dim): number => evaluateDim(d, binding);
   const buffers = [...new Set([...kernel.inputs, ...kernel.outputs, ...kernel.scratch])];
@@ -93,8 +99,8 @@ export function runKernel(c: KernelCase, kernel: Kernel, extra: ReadonlyMap<Buff
     const tensor = extra.get(b) ?? c.data.get(b);
     if (tensor) eachElement(tensor.dims.length === b.shape.length ? tensor.dims : [tensor.data.length], present(places.get(b), b.name), byteSize(b.dtype), (at, i, size) => new Uint8Array(memory, at, size).set(bytesOf(tensor).subarray(i * size, (i + 1) * size)));
   }
-  if (engine === "interpreter") interpret(kernel, memory, places, binding);
-  else runWasm(c, kernel, memory, places, binding);
+  if (engine === "interpreter") interpret(kernel, memory, places, binding, relaxed);
+  else runWasm(c, kernel, memory, places, binding, relaxed);
   const pattern = new Uint8Array(Uint32Array.of(0x7fc0beef).buffer);
   const bytes = new Uint8Array(words.buffer);
   let inside = 0;
@@ -110,7 +116,7 @@ export function runKernel(c: KernelCase, kernel: Kernel, extra: ReadonlyMap<Buff
 }
 
 /** Legalises and compiles the kernel, and runs it on these bytes. */
-function runWasm(c: KernelCase, kernel: Kernel, memory: ArrayBuffer, places: ReadonlyMap<Buffer, BufferPlace>, binding: DimBinding): void {
+function runWasm(c: KernelCase, kernel: Kernel, memory: ArrayBuffer, places: ReadonlyMap<Buffer, BufferPlace>, binding: DimBinding, relaxed: boolean): void {
   const placements = new Map<Buffer, Placement>([...places.keys()].map((b) => [b, { storage: { name: b.name, kind: "arena", bytes: 0 }, layout: c.layouts?.get(b) ?? denseLayout(b.shape) }]));
   const legal = legalize(kernel, placements);
   const run: KernelRun = {
@@ -120,7 +126,7 @@ function runWasm(c: KernelCase, kernel: Kernel, memory: ArrayBuffer, places: Rea
       addresses: new Map([...placements].map(([b, p]) => [p.storage, { kind: "fixed", address: present(places.get(b), b.name).address }])),
     },
   };
-  new Uint8Array(memory).set(runCompiled(legal, run, new Uint8Array(memory)).memory);
+  new Uint8Array(memory).set(runCompiled(legal, run, new Uint8Array(memory), relaxed).memory);
 }
 
 function eachElement(dims: readonly number[], place: BufferPlace, size: number, visit: (address: number, index: number, size: number) => void): void {

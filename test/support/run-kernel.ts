@@ -3,6 +3,7 @@ import { invariant, present } from "../../src/core/assert.ts";
 import { evaluateDim, type DimBinding } from "../../src/core/dim.ts";
 import { byteSize } from "../../src/core/dtype.ts";
 import { emitModule, type WasmCode } from "../../src/backends/wasm/emit.ts";
+import { relax } from "../../src/backends/wasm/relax.ts";
 import { programDims } from "../../src/backends/wasm/program-dims.ts";
 import type { Buffer } from "../../src/kernel/expr.ts";
 import { interpret, type BufferPlace } from "../../src/kernel/interpret.ts";
@@ -54,11 +55,11 @@ export function runInterpreted(kernel: Kernel, run: KernelRun, memory: Uint8Arra
   return copy;
 }
 
-/** Memory after WebAssembly ran a legal kernel. */
-export function runCompiled(kernel: Kernel, run: KernelRun, memory: Uint8Array): { memory: Uint8Array<ArrayBuffer>; code: WasmCode } {
-  const code = emitModule(programOf(kernel, run), run.plan);
-  invariant(WebAssembly.validate(code.code), `${kernel.name} is not valid WebAssembly:\n${code.text()}`);
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code.code));
+/** Memory after WebAssembly ran a legal kernel, or with `relaxed` its code for relaxed SIMD. */
+export function runCompiled(kernel: Kernel, run: KernelRun, memory: Uint8Array, relaxed = false): { memory: Uint8Array<ArrayBuffer>; code: WasmCode } {
+  const code = emitModule(programOf(kernel, run), run.plan), module = relaxed ? present(relax(code.code, code.relaxation), "relaxed code") as Uint8Array<ArrayBuffer> : code.code;
+  invariant(WebAssembly.validate(module), `${kernel.name} is not valid WebAssembly:\n${code.text()}`);
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module));
   const wasm = exports["memory"];
   invariant(wasm instanceof WebAssembly.Memory, "exported memory");
   const view = new Uint8Array(wasm.buffer);

@@ -15,7 +15,7 @@ export type Instruction =
   | { readonly kind: "lane"; readonly op: Opcode; readonly lane: number }
   | { readonly kind: "local"; readonly op: "get" | "set" | "tee"; readonly index: number }
   | { readonly kind: "global"; readonly op: "get" | "set"; readonly index: number }
-  | { readonly kind: "const"; readonly type: Exclude<ValueType, "v128">; readonly value: number | bigint }
+  | { readonly kind: "const"; readonly type: Exclude<ValueType, "v128">; readonly value: number | bigint; readonly relaxable?: true }
   | { readonly kind: "bytes"; readonly op: "v128.const" | "i8x16.shuffle"; readonly bytes: readonly number[] }
   | { readonly kind: "begin"; readonly op: "block" | "loop" | "if"; readonly result: ValueType | undefined }
   | { readonly kind: "else" } | { readonly kind: "end" }
@@ -50,6 +50,13 @@ export class FunctionBuilder {
   /** As `op`; an engine with relaxed SIMD may do better here (relax.ts). */
   relaxable(name: "f32x4.mul" | "f32x4.add"): void {
     this.instructions.push({ kind: "plain", op: this.opcode(name), relaxable: true });
+  }
+  /** 1 where the engine has relaxed SIMD, else 0. */
+  relaxed(): void { this.instructions.push({ kind: "const", type: "i32", value: 0, relaxable: true }); }
+  /** i32x4.relaxed_dot_i8x16_i7x16_add_s; code that other engines never reach, which is something else of its type there. */
+  byteDot(): void {
+    this.instructions.push({ kind: "plain", op: this.opcode("v128.bitselect"), relaxable: true });
+    this.op("nop");
   }
   /** A load or store at a byte offset of at least 0. */
   memory(name: string, offset: number, lane?: number): void {
@@ -160,7 +167,7 @@ export interface EncodedBody { readonly bytes: Uint8Array; readonly relaxable: r
 export function encodeBody(f: WasmFunction): EncodedBody {
   const body: number[] = list(runs(f.locals).map(([type, count]) => [...unsigned(count), valueTypes[type]])), relaxable: number[] = [];
   for (const instruction of f.instructions) {
-    if (instruction.kind === "plain" && instruction.relaxable) relaxable.push(body.length);
+    if ((instruction.kind === "plain" || instruction.kind === "const") && instruction.relaxable) relaxable.push(body.length);
     encodeInstruction(instruction, body);
   }
   body.push(0x0b);

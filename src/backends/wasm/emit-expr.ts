@@ -57,6 +57,8 @@ export class ExprEmitter {
       case "shuffle": this.emit(e.a); this.emit(e.b); f.shuffle(e.bytes); return;
       case "swizzle": this.emit(e.a); this.emit(e.b); f.op("i8x16.swizzle"); return;
       case "dot": this.emit(e.a); this.emit(e.b); f.op("i32x4.dot_i16x8_s"); return;
+      case "byteDot": this.emit(e.a); this.emit(e.b); this.emit(e.c); f.byteDot(); return;
+      case "relaxed": f.relaxed(); return;
       case "extend": this.emit(e.a); f.op(`${laneShape(e.type)}.extend_${e.half}_${laneShape(e.a.type)}_${isUnsigned(e.a.type.scalar) ? "u" : "s"}`); return;
       case "load": case "reduce": invariant(false, `${e.kind} in a legal kernel`); return;
       default: assertNever(e);

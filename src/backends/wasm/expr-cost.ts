@@ -2,7 +2,7 @@
 import type { Expr } from "../../kernel/expr.ts";
 
 /** Computing it again costs no more than reading a local. */
-export const isCheap = (e: Expr): boolean => e.kind === "const" && e.type.lanes === 1 || e.kind === "local" || e.kind === "axis" || e.kind === "dim" || e.kind === "address";
+export const isCheap = (e: Expr): boolean => e.kind === "const" && e.type.lanes === 1 || e.kind === "local" || e.kind === "axis" || e.kind === "dim" || e.kind === "address" || e.kind === "relaxed";
 
 /** True where computing a side of a select that is not chosen is harmless and cheap. */
 export function isEager(e: Expr, budget = 4): boolean {

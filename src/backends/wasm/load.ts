@@ -10,6 +10,15 @@ export type Engine = "simd" | "relaxed-simd";
 /** A module whose function uses i8x16.relaxed_swizzle. */
 const relaxedProbe = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 1, 253, 15, 65, 2, 253, 15, 253, 128, 2, 11];
 
+/** A module whose function `f` adds 5 to a dot product of four ones by i32x4.relaxed_dot_i8x16_i7x16_add_s. */
+const byteDotProbe = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 127, 3, 2, 1, 0, 7, 5, 1, 1, 102, 0, 0, 10, 22, 1, 20, 0, 65, 1, 253, 15, 65, 1, 253, 15, 65, 5, 253, 17, 253, 147, 2, 253, 27, 0, 11];
+
+/** Whether the engine multiplies bytes as it should: the quick code of V8 11.3, which has relaxed SIMD on trial, doubles products. */
+function multipliesBytes(): boolean {
+  const { f } = new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(byteDotProbe))).exports;
+  return typeof f === "function" && f() === 9;
+}
+
 /** Whether this JavaScript engine runs code for `engine`. */
 export function supports(engine: Engine): boolean {
   if (typeof WebAssembly === "undefined") return false;
@@ -26,14 +35,18 @@ export interface CodeSource {
 /** Refuses what this engine does not run. */
 export const unsupported = (): never => fail("OF7009", "this engine cannot run the artifact's code", { hint: "WebAssembly with SIMD is needed: Chrome 91, Firefox 89, Safari 16.4, Node 16.4 or newer" });
 
+/** Code, and whether it reads weights as code for relaxed SIMD does. */
+export interface EngineCode { readonly code: Uint8Array; readonly relaxed: boolean }
+
 /** An artifact's code for this engine, or for `wanted`. Fails with OF7009 where there is none. */
-export function codeFor(source: CodeSource, wanted?: Engine): Uint8Array {
+export function codeFor(source: CodeSource, wanted?: Engine): EngineCode {
   const entry = source.manifest.code.find((c) => c.target === "wasm");
-  const engine = wanted ?? (supports("relaxed-simd") ? "relaxed-simd" : "simd");
-  if (!entry || !supports(engine)) return unsupported();
+  const fit = (engine: Engine): boolean => supports(engine) && (engine === "simd" || !source.manifest.weights.some((w) => w.quads) || multipliesBytes());
+  const engine = wanted ?? (fit("relaxed-simd") ? "relaxed-simd" : "simd");
+  if (!entry || !fit(engine) || (entry.relaxed && engine === "simd")) return unsupported();
   const code = source.section(entry.section);
-  if (engine === "simd" || entry.relaxation === undefined) return code;
-  return relax(code, source.section(entry.relaxation)) ?? fail("OF6004", "the artifact is inconsistent: its relaxation does not fit its code", { hint: "compile the model again" });
+  if (engine === "simd" || entry.relaxation === undefined) return { code, relaxed: entry.relaxed ?? false };
+  return { relaxed: true, code: relax(code, source.section(entry.relaxation)) ?? fail("OF6004", "the artifact is inconsistent: its relaxation does not fit its code", { hint: "compile the model again" }) };
 }
 
 /** An engine refuses code that is not valid, or has no room for its memory. */

@@ -1,11 +1,16 @@
 /**
  * One code for all engines: modules are stored for plain SIMD, with a list of the places where relaxed SIMD does better.
- * There `a b f32x4.mul c f32x4.add` becomes `a b nop nop nop c f32x4.relaxed_madd`, which has the same length.
+ * There `a b f32x4.mul c f32x4.add` becomes `a b nop nop nop c f32x4.relaxed_madd`, which has the same length. Where kernels
+ * have a way of their own for such engines, `i32.const 0` that leads to the other becomes `i32.const 1`, and
+ * `v128.bitselect nop`, which stands for a dot product of bytes on the way, that instruction.
  */
 import { invariant } from "../../core/assert.ts";
 
 const mul = [0xfd, 0xe6, 0x01], nops = [0x01, 0x01, 0x01];
 const add = [0xfd, 0xe4, 0x01], madd = [0xfd, 0x85, 0x02];
+const otherwise = [0x41, 0x00], so = [0x41, 0x01];
+const bitselect = [0xfd, 0x52, 0x01], byteDot = [0xfd, 0x93, 0x02];
+const changesTo: readonly (readonly [readonly number[], readonly number[]])[] = [[mul, nops], [add, madd], [otherwise, so], [bitselect, byteDot]];
 const stands = (code: Uint8Array, at: number, bytes: readonly number[]): boolean => bytes.every((b, i) => code[at + i] === b);
 
 /** Where a module for relaxed SIMD differs from `plain`, as unsigned LEB128 distances of its relaxable instructions, in order. */
@@ -20,7 +25,7 @@ export function relaxationOf(plain: Uint8Array, relaxable: readonly number[]): U
     before = at;
   }
   const changes = Uint8Array.from(out);
-  invariant(relax(plain, changes), "relaxable instructions are products and sums");
+  invariant(relax(plain, changes), "relaxable instructions are known");
   return changes;
 }
 
@@ -37,7 +42,7 @@ export function relax(plain: Uint8Array, changes: Uint8Array): Uint8Array | unde
       i++;
     }
     at += distance;
-    const by = stands(code, at, mul) ? nops : stands(code, at, add) ? madd : undefined;
+    const by = changesTo.find(([plain]) => stands(code, at, plain))?.[1];
     if (!by) return undefined;
     code.set(by, at);
   }

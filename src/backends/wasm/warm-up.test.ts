@@ -22,7 +22,7 @@ const spec = (batch: number | string): ModelSpec => ({
 });
 
 async function instanceFor(model: ModelSpec) {
-  const { instance } = await WebAssembly.instantiate(codeFor(readArtifact(compileModel(modelBytes(model)).artifact)) as Uint8Array<ArrayBuffer>, {});
+  const { instance } = await WebAssembly.instantiate(codeFor(readArtifact(compileModel(modelBytes(model)).artifact)).code as Uint8Array<ArrayBuffer>, {});
   const { memory, ...functions } = instance.exports as { readonly memory: WebAssembly.Memory } & Readonly<Record<string, () => void>>;
   return { memory: new Uint8Array(memory.buffer), functions };
 }

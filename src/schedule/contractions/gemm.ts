@@ -13,10 +13,11 @@ import { plus, times, toIndex } from "../loops/affine.ts";
 import { accumulateBlocks } from "./block-weights.ts";
 import { addressOf, bytesOf, storeAt, type KernelBuilder } from "../builder.ts";
 import { maxTile, type Epilogue } from "./epilogue.ts";
+import { eitherEngine, quadColumns, quadsFrom, quadSteps, startSums } from "./byte-dots.ts";
 import { dotProducts } from "./dots.ts";
 import { stripFor, type Strip } from "./strip.ts";
 import { rowsToWiden, widenPanel, widePanel } from "./widen-panel.ts";
-import { accumulate, declareAccumulators, type BColumns, type TileKind } from "./tile.ts";
+import { accumulate, declareAccumulators, type BColumns, type QuadColumns, type TileKind } from "./tile.ts";
 
 /** A's rows, read where they lie. */
 export interface DirectRows {
@@ -25,13 +26,15 @@ export interface DirectRows {
   readonly pointer: Expr;
   readonly rowBytes: Dim;
   readonly stepBytes: Dim;
+  /** Bytes from a row of bytes to its sum. */
+  readonly sumAt?: number;
 }
 /** A's rows are computed into scratch, a block at a time: float32, or int16 for pairs, with zeros up to `depth`. */
 export interface GatheredRows {
   readonly kind: "gathered";
   /** Elements of a row in scratch; a multiple of 2 for pairs. */
   readonly depth: Dim;
-  /** Writes a row. */
+  /** Writes a row; as bytes with their sum behind them where the engine has B in quads. */
   fill(into: Stmt[], row: Expr, to: Expr): void;
 }
 /** B in panels of `width` columns: [panel][step][width] (each a pair for pairs). */
@@ -42,6 +45,8 @@ export interface PanelColumns {
   readonly panelBytes: Dim;
   /** Bytes of one step of a panel. */
   readonly stepBytes: number;
+  /** Pairs that engines with relaxed SIMD have as quads. */
+  readonly quads?: QuadColumns;
   /** Panels are taken whole. */
   readonly alone?: boolean;
 }
@@ -130,7 +135,7 @@ function gatherBuffer(b: KernelBuilder, gemm: Gemm, a: GatheredRows, block: numb
   return (into: Stmt[], begin: Expr, count: Expr): DirectRows => {
     const start = b.let(into, "gathered", addressOf(buffer));
     b.loop(into, "fill", 0, count, 1, block, (i, body) => a.fill(body, b.let(body, "row", plus(begin, i)), b.let(body, "to", plus(start, times(i, toIndex(rowBytes))))));
-    return { kind: "direct", pointer: start, rowBytes, stepBytes: 4 };
+    return { kind: "direct", pointer: start, rowBytes, stepBytes: 4, ...(isSymbolic(a.depth) ? {} : { sumAt: a.depth }) };
   };
 }
 
@@ -265,7 +270,13 @@ function emitTile(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRows
   const accumulators = declareAccumulators(b, into, gemm.kind, { rows, columns: width, lanes });
   const at = wide ?? columnsAt(columns, column, width, lanes), kind: TileKind = wide ? { kind: "float" } : gemm.kind;
   if (kind.kind === "blocks") accumulateBlocks(b, into, kind, accumulators, operand, column, at.pointer);
-  else accumulate(b, into, kind, accumulators, lanes, operand, at, steps);
+  else if (at.quads && a.sumAt !== undefined) {
+    const { quads } = at, sums = plus(start, a.sumAt);
+    eitherEngine(into, (body) => {
+      startSums(b, body, accumulators, quads, (row) => plus(sums, times(constant(row, i32), toIndex(rowBytes))));
+      accumulate(b, body, { kind: "quads" }, accumulators, lanes, operand, quadColumns(at), quadSteps(steps));
+    }, (body) => accumulate(b, body, kind, accumulators, lanes, operand, at, steps));
+  } else accumulate(b, into, kind, accumulators, lanes, operand, at, steps);
   if (gemm.strip) gemm.strip.keep(into, m, column, accumulators);
   else gemm.epilogue.store(into, { row: plus(firstRow, m), column, columns: valid, accumulators, others });
 }
@@ -294,6 +305,6 @@ export function columnsAt(operand: PanelColumns | RowColumns, column: Expr, widt
   return {
     pointer: plus(operand.pointer, times(index, toIndex(operand.panelBytes))),
     offsets: Array.from({ length: width / 4 }, (_, v) => Math.floor(v / perPanel) * bytes + (v % perPanel) * vectorBytes),
-    stepBytes: operand.stepBytes,
+    stepBytes: operand.stepBytes, ...(operand.quads ? { quads: quadsFrom(operand.quads, index) } : {}),
   };
 }

@@ -7,13 +7,14 @@ import { present } from "../../core/assert.ts";
 import { dimCeilDiv, dimEqual, dimFloorDiv, dimMul, dimProduct, isSymbolic, type Dim } from "../../core/dim.ts";
 import { byteSize, type DType } from "../../core/dtype.ts";
 import { binary, constant, i32, min, sub, type Axis, type Buffer, type Expr } from "../../kernel/expr.ts";
-import type { PackSpec } from "../../kernel/program.ts";
+import type { PanelSpec } from "../../kernel/program.ts";
 import type { Stmt } from "../../kernel/stmt.ts";
 import type { EpilogueStore, MatMulStructure } from "../../kernel/structure.ts";
 import { affineAccess, bytesAlong, mentions, plus, sizeValue, substituteAxes, times, toIndex, type AffineAccess } from "../loops/affine.ts";
 import { addressOf, storeAt, type KernelBuilder } from "../builder.ts";
 import { collapses, collapsibleAxes, Epilogue } from "./epilogue.ts";
 import { halfWeights, packBlockWeights, type PackedBlocks } from "./block-weights.ts";
+import { asByte, byteShift, eitherEngine, emitBytes, quadPanels, sumBehind, sumOfBytes, termsAt } from "./byte-dots.ts";
 import { emitFill } from "../fill.ts";
 import { emitGemm, type DirectRows, type DotColumns, type GatheredRows, type PanelColumns, type RowColumns } from "./gemm.ts";
 import { packedLength } from "../../memory/pack.ts";
@@ -27,6 +28,8 @@ interface Multiplication {
   /** Steps of the contracted axis, and elements of a gathered row. */
   readonly steps: Dim;
   readonly depth: Dim;
+  /** Engines with relaxed SIMD multiply quads of bytes. */
+  readonly quads?: boolean;
 }
 
 /** Loops for a product of float32, perhaps with quantised weights, or of 8-bit integers into int32; undefined for others. */
@@ -37,11 +40,11 @@ export function scheduleMatMul(b: KernelBuilder, structure: MatMulStructure): St
   const { rows, outer } = splitRows(b, s);
   const body: Stmt[] = [];
   const positions = new Map<Axis, Expr>();
-  const blocks = packBlockWeights(b, s) ?? packHalves(b, s), packed = blocks ?? packWeight(b, s);
-  const others = (s.others ?? []).map((o) => packWeight(b, { ...s, b: o.b }));
+  const blocks = packBlockWeights(b, s) ?? packHalves(b, s), packed = blocks ?? packWeight(b, s, rows);
+  const others = (s.others ?? []).map((o) => packWeight(b, { ...s, b: o.b }, rows));
   if (others.length > 0 && (integer || blocks || !packed || others.some((o) => o === undefined))) return undefined;
   const pairs = dimCeilDiv(s.k.extent, 2);
-  const how: Multiplication = blocks ? { kind: blocks.kind, steps: s.k.extent, depth: s.k.extent } : integer ? { kind: { kind: "pairs", b: packed && "dtype" in packed ? packed.dtype : "int16" }, steps: pairs, depth: dimMul(pairs, 2) } : { kind: { kind: "float" }, steps: s.k.extent, depth: s.k.extent };
+  const how: Multiplication = blocks ? { kind: blocks.kind, steps: s.k.extent, depth: s.k.extent } : integer ? { kind: { kind: "pairs", b: packed && "dtype" in packed ? packed.dtype : "int16" }, steps: pairs, depth: dimMul(pairs, 2), quads: packed !== undefined && "quads" in packed && packed.quads } : { kind: { kind: "float" }, steps: s.k.extent, depth: s.k.extent };
   const product = dimFloorDiv(dimProduct([...rows.map((a) => a.extent), s.n.extent, s.k.extent]), 2);
   nest(b, body, outer, positions, product, (into) => {
     const bound = boundOperands(s, positions);
@@ -122,10 +125,23 @@ function gatheredRows(b: KernelBuilder, s: MatMulStructure, a: Expr, how: Multip
     fill(body, row, to) {
       const at = new Map<Axis, Expr>([...positions, ...rowValues(rows, row)]);
       if (how.kind.kind !== "pairs") { emitFill(b, body, { to, dtype: "float32", value: a, along: s.k, count: k, positions: at }); return; }
-      if (!widenRow(b, body, s, substituteAxes(a, at), to)) emitFill(b, body, { to, dtype: "int16", value: a, along: s.k, count: k, positions: at });
-      padPair(b, body, k, plus(to, times(toIndex(k), 2)));
+      const pairs = (inner: Stmt[]): void => {
+        if (!widenRow(b, inner, s, substituteAxes(a, at), to)) emitFill(b, inner, { to, dtype: "int16", value: a, along: s.k, count: k, positions: at });
+        padPair(b, inner, k, plus(to, times(toIndex(k), 2)));
+      };
+      if (how.quads) eitherEngine(body, (inner) => byteRow(b, inner, s, a, at, to), pairs);
+      else pairs(body);
     },
   };
+}
+
+/** A row as bytes, and their sum behind them. */
+function byteRow(b: KernelBuilder, into: Stmt[], s: MatMulStructure, a: Expr, positions: ReadonlyMap<Axis, Expr>, to: Expr): void {
+  const { load: element } = present(integerOperand(a), "integer operand"), { dtype } = element.buffer, count = Number(s.k.extent);
+  const access = affineAccess(element.buffer, element.indices.map((e) => substituteAxes(e, positions)), new Set([s.k]), b.layout(element.buffer));
+  if (access && dimEqual(bytesAlong(access, s.k), 1)) emitBytes(b, into, b.let(into, "from", access.base), dtype, to, constant(count, i32));
+  else emitFill(b, into, { to, dtype: "int8", value: asByte(element, dtype), along: s.k, count, positions });
+  into.push(storeAt(sumBehind(to, count), 0, "int32", sumOfBytes(b, into, to, count)));
 }
 
 /** A row of bytes that follow each other, less a zero point that is the same for all of them. */
@@ -154,10 +170,10 @@ function packHalves(b: KernelBuilder, s: MatMulStructure): PackedBlocks | undefi
   return halfWeights(b, b.packed(weight, { ...spec, as: "float16" }, "float16", packedLength([], spec)), spec.k);
 }
 
-interface PackedOperand { readonly dtype: DType; readonly at: (into: Stmt[], positions: ReadonlyMap<Axis, Expr>) => PanelColumns }
+interface PackedOperand { readonly dtype: DType; readonly quads: boolean; readonly at: (into: Stmt[], positions: ReadonlyMap<Axis, Expr>) => PanelColumns }
 
 /** Packs a constant right operand; gives its panels at the batch axes bound where they are asked for. */
-function packWeight(b: KernelBuilder, s: MatMulStructure): PackedOperand | undefined {
+function packWeight(b: KernelBuilder, s: MatMulStructure, rows: readonly Axis[]): PackedOperand | undefined {
   const integer = s.accumulator.type.scalar === "i32" ? integerOperand(s.b) : undefined;
   const right = integer?.load ?? s.b;
   if (right.kind !== "load") return undefined;
@@ -167,20 +183,20 @@ function packWeight(b: KernelBuilder, s: MatMulStructure): PackedOperand | undef
   const plain = weight && panelSpec(b, right.buffer, right.indices, s, groups);
   if (!weight || !plain || subtract === undefined || (typeof subtract !== "number" && plain.groups !== 1)) return undefined;
   const dtype = integer ? packedDtype(weight, subtract) : "float32";
-  const spec: PanelSpec = integer ? { ...plain, kStep: 2, as: dtype, ...(subtract === 0 ? {} : { subtract }) } : plain;
+  const pairs: PanelSpec = integer ? { ...plain, kStep: 2, as: dtype, ...(subtract === 0 ? {} : { subtract }) } : plain;
+  const left = integer && integerOperand(s.a), shift = left && byteShift(left.load.buffer.dtype, left.zero, [...rows, s.k]);
+  const quads = shift && quadPanels(b, weight, pairs), spec = quads?.spec ?? pairs;
   const width = spec.nr === 4 ? 4 : 8, stepBytes = width * spec.kStep * byteSize(dtype);
   const panelBytes = Math.ceil(spec.k / spec.kStep) * stepBytes, groupBytes = Math.ceil(spec.n / width) * panelBytes;
   const packed = b.packed(weight, spec, dtype, packedLength([], spec));
   return {
-    dtype,
+    dtype, quads: quads !== undefined,
     at: (into, positions) => {
       const group = groups.reduce<Expr>((g, a) => plus(times(g, toIndex(a.extent)), present(positions.get(a), "group axis")), constant(0, i32));
-      return { kind: "panels", pointer: b.let(into, "panels", plus(addressOf(packed), times(group, groupBytes))), width, panelBytes, stepBytes };
+      return { kind: "panels", pointer: b.let(into, "panels", plus(addressOf(packed), times(group, groupBytes))), width, panelBytes, stepBytes, ...(quads ? { quads: { terms: termsAt(quads.terms, group, spec.n), shift: substituteAxes(shift, positions) } } : {}) };
     },
   };
 }
-
-type PanelSpec = Extract<PackSpec, { kind: "panels" }>;
 
 function panelSpec(b: KernelBuilder, buffer: Buffer, indices: readonly Expr[], s: MatMulStructure, groups: readonly Axis[]): PanelSpec | undefined {
   if (!["float32", "float16", "bfloat16", "int8", "uint8"].includes(buffer.dtype)) return undefined;

@@ -6,7 +6,7 @@
  */
 import { dimMul, isSymbolic, type Dim } from "../../core/dim.ts";
 import { invariant, present } from "../../core/assert.ts";
-import { add, constant, f32, f32x4, i16x8, i32, i32x4, lt, madd, type Expr, type Type } from "../../kernel/expr.ts";
+import { add, bitcast, byteDot, constant, f32, f32x4, i16x8, i32, i32x4, i8x16, lt, madd, type Expr, type Type } from "../../kernel/expr.ts";
 import { assign, loop, type Stmt } from "../../kernel/stmt.ts";
 import type { DType } from "../../core/dtype.ts";
 import { loadAt, splatAt, type KernelBuilder } from "../builder.ts";
@@ -18,6 +18,8 @@ export type TileKind =
   | { readonly kind: "float" }
   /** B's stored dtype: int16, or int8 widened by the load. */
   | { readonly kind: "pairs"; readonly b: DType }
+  /** Quads of bytes, of which B's have 7 bits (byte-dots.ts). */
+  | { readonly kind: "quads" }
   /** float32 times integers that are widened and scaled on the way. */
   | BlockWeights;
 
@@ -31,7 +33,8 @@ export interface TileShape {
 /** The accumulators of a tile: locals, one vector (or scalar) of columns after another in each row. */
 export type Accumulators = readonly (readonly Expr[])[];
 
-const accumulatorType = (kind: TileKind, lanes: 1 | 4): Type => (kind.kind === "pairs" ? (lanes === 4 ? i32x4 : i32) : (lanes === 4 ? f32x4 : f32));
+const isInteger = (kind: TileKind): boolean => kind.kind === "pairs" || kind.kind === "quads";
+const accumulatorType = (kind: TileKind, lanes: 1 | 4): Type => (isInteger(kind) ? (lanes === 4 ? i32x4 : i32) : (lanes === 4 ? f32x4 : f32));
 
 /** Loops of fewer steps than this are not worth a second step in their body. */
 const pairedSteps = 48;
@@ -58,11 +61,20 @@ export interface BColumns {
   /** Byte offset of each vector of columns. */
   readonly offsets: readonly number[];
   readonly stepBytes: Dim;
+  /** Where the engine holds them as quads. */
+  readonly quads?: QuadColumns;
+}
+/** What quads are less than the columns they stand for (memory/quads.ts), and what A's bytes are less than its elements. */
+export interface QuadColumns {
+  /** Address of the first panel's terms. */
+  readonly terms: Expr;
+  /** Element of A = its byte + this; an i32 that is the same for all rows. */
+  readonly shift: Expr;
 }
 
 /**
  * Adds `steps` steps of the contracted axis to the accumulators. Operands of `float` are float32; of `pairs`, A is int16
- * and a step is a pair.
+ * and a step is a pair; of `quads` both are int8 and a step is four.
  */
 export function accumulate(b: KernelBuilder, into: Stmt[], kind: TileKind, accumulators: Accumulators, lanes: 1 | 4, a: ARows, columns: BColumns, steps: Expr): void {
   invariant(a.pointers.length === accumulators.length || a.rowBytes !== undefined, "a tile needs a pointer for every row, or their distance");
@@ -103,18 +115,19 @@ export function accumulate(b: KernelBuilder, into: Stmt[], kind: TileKind, accum
 }
 
 function loadB(kind: TileKind, lanes: 1 | 4, pointer: Expr, offset: number): Expr {
-  if (kind.kind !== "pairs") return loadAt(pointer, offset, "float32", lanes === 4 ? f32x4 : f32);
-  invariant(lanes === 4, "pairs come in vectors");
-  return loadAt(pointer, offset, kind.b, i16x8);
+  if (kind.kind !== "pairs" && kind.kind !== "quads") return loadAt(pointer, offset, "float32", lanes === 4 ? f32x4 : f32);
+  invariant(lanes === 4, "integers come in vectors");
+  return kind.kind === "quads" ? loadAt(pointer, offset, "int8", i8x16) : loadAt(pointer, offset, kind.b, i16x8);
 }
 
 function loadA(kind: TileKind, lanes: 1 | 4, pointer: Expr, offset: number): Expr {
-  if (kind.kind !== "pairs") return splatAt(pointer, offset, "float32", lanes === 4 ? f32x4 : f32);
-  return { kind: "bitcast", a: splatAt(pointer, offset, "int32", i32x4), type: i16x8 };
+  if (!isInteger(kind)) return splatAt(pointer, offset, "float32", lanes === 4 ? f32x4 : f32);
+  return bitcast(splatAt(pointer, offset, "int32", i32x4), kind.kind === "quads" ? i8x16 : i16x8);
 }
 
 function multiplyAdd(b: KernelBuilder, kind: TileKind, acc: Expr, x: Expr, y: Expr): Stmt {
   invariant(acc.kind === "local", "accumulators are locals");
+  if (kind.kind === "quads") return assign(acc.name, byteDot(x, y, acc));
   if (kind.kind !== "pairs") return assign(acc.name, madd(x, y, acc, b.relaxed));
   return assign(acc.name, add(acc, { kind: "dot", a: x, b: y, type: i32x4 }));
 }

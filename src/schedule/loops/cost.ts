@@ -7,7 +7,7 @@ import { typical } from "./strides.ts";
 /** Operations of an expression itself. */
 export function operationCost(e: Expr): number {
   switch (e.kind) {
-    case "const": case "axis": case "dim": case "local": case "address": return 0;
+    case "const": case "axis": case "dim": case "local": case "address": case "relaxed": return 0;
     case "unary":
       switch (e.op) {
         case "neg": case "abs": case "not": case "floor": case "ceil": case "trunc": case "nearest": case "isnan": case "isinf": return 1;

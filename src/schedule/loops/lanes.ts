@@ -62,7 +62,7 @@ export class ElementExpression {
   vectorisable(e: Expr): boolean {
     const known = this.vector.get(e);
     if (known !== undefined) return known;
-    const own = vectorScalars.has(e.type.scalar) && !["reduce", "address", "loadAt", "splat", "lanes", "extract", "shuffle", "swizzle", "dot", "extend"].includes(e.kind);
+    const own = vectorScalars.has(e.type.scalar) && !["reduce", "address", "loadAt", "splat", "lanes", "extract", "shuffle", "swizzle", "dot", "byteDot", "relaxed", "extend"].includes(e.kind);
     const result = own && (e.kind === "load" || operandsOf(e).every((c) => this.vectorisable(c)));
     this.vector.set(e, result);
     return result;
