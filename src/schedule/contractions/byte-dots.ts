@@ -5,7 +5,7 @@
  * With a = byte + shift and w = quad + least, Σ a·w = Σ byte·quad + least·Σ byte + shift·Σ w: sums start at the last two
  * terms, for which rows of bytes have their sum with them. Every way gives the same integers.
  */
-import { dimMul, isSymbolic } from "../../core/dim.ts";
+import { dimMul } from "../../core/dim.ts";
 import { present } from "../../core/assert.ts";
 import type { DType } from "../../core/dtype.ts";
 import { add, binary, bitcast, byteDot, constant, i32, i32x4, i8x16, mul, relaxedEngine, scalarType, splat, sub, type Axis, type Buffer, type Expr } from "../../kernel/expr.ts";
