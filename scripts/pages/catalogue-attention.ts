@@ -8,7 +8,7 @@ export const attention: CatalogueSection = {
     row("the scale on the query, the keys, both, or the scores, before or behind the mask", "rule", "its place is kept, as a large scale moved behind the product could overflow", "recognise-attention"),
     row("keys transposed by the split of heads, by a Transpose of their own, or given transposed", "rule", "any order of axes; the transposition is a view", "recognise-attention"),
     row("masks added once or twice, chosen by Where with −∞ or a finite number", "rule", "a finite number stays a number: a row that is masked everywhere gives what the graph gives", "recognise-attention"),
-    row("a softmax made safe for rows that are masked everywhere (Where, IsNaN)", "missing", "three calls; the choice joins the softmax's kernel"),
+    row("a softmax made safe for rows that are masked everywhere (Where, IsNaN)", "rule", "one kernel: weights of 0 where they are NaN or all scores of a row are −∞, and scores limited from below; a softmax alone takes the choice by partition. Weights that the mask chooses once more stay as written: a score may be as low as what the mask fills in", "recognise-attention"),
     row("a constant causal mask", "rule", "compared by position instead of read, with the keys behind each block passed over", "recognise-attention"),
     row("heads split and joined by Reshape and Transpose", "layout", "views: the kernel reads and writes the joined form"),
     row("query, key and value by three products", "rule", "one product with all columns; biases and activations that are alike are joined, each result is a view. A result that is a graph output, or has work of its own behind it, stays apart", "merge-sibling-products"),

@@ -1,4 +1,4 @@
-/** Scaled dot-product attention: softmax(cap(scale · q·kᵀ) + bias, filled, + mask, hidden) · v, in float64, as the unfused operators define it. */
+/** Scaled dot-product attention: softmax(cap(scale · q·kᵀ) + bias, filled, + mask, at least `least`, hidden) · v, in float64, as the unfused operators define it. */
 import { present } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
@@ -31,13 +31,15 @@ export const FlashAttention: Evaluate = ([Q, K, V, mask, bias, choice, offset, l
     const position = s + offsetOf(b);
     return !(causal && t > position) && !(window > 0 && t <= position - window) && t < limitOf(b);
   };
+  const least = numberOf(attributes, "least", -Infinity), emptyRows = stringOf(attributes, "empty_rows", "nan");
   /** Scores are rounded where the operators would: a row filled with -1e9 takes no part of a mask in float32. */
   const round = q.dtype === "float64" ? (x: number): number => x : Math.fround;
   const scoreOf = (dot: number, i: number): number => {
     const scaled = round(last ? dot : dot * scale), capped = softcap > 0 ? round(softcap * Math.tanh(scaled / softcap)) : scaled;
     const own = round(capped + (biased?.(i) ?? 0));
     const score = round((chosen && chosen(i) === fillWhere ? fill : own) + (masked?.(i) ?? 0));
-    return last ? round(score * scale) : score;
+    const whole = last ? round(score * scale) : score;
+    return whole < least ? round(least) : whole;
   };
   const y = new Float64Array(batch * heads * queries * width);
   for (let b = 0; b < batch; b++) for (let h = 0; h < heads; h++) {
@@ -52,8 +54,10 @@ export const FlashAttention: Evaluate = ([Q, K, V, mask, bias, choice, offset, l
       const most = scores.reduce((a, c) => Math.max(a, c), sinks?.[h] ?? -Infinity);
       const weights = scores.map((x) => Math.exp(x - most));
       const total = weights.reduce((a, c) => a + c, sinks ? Math.exp((sinks[h] ?? 0) - most) : 0);
+      const hidden = emptyRows === "hidden" && scores.every((x) => x === -Infinity);
+      const shares = weights.map((w) => (hidden || (emptyRows === "undefined" && Number.isNaN(w / total)) ? 0 : w / total));
       for (let t = 0; t < keys; t++) for (let e = 0; e < width; e++)
-        y[row * width + e] = (y[row * width + e] ?? 0) + ((weights[t] ?? 0) / total) * (vs[(head * keys + t) * width + e] ?? 0);
+        y[row * width + e] = (y[row * width + e] ?? 0) + (shares[t] ?? 0) * (vs[(head * keys + t) * width + e] ?? 0);
     }
   }
   return [fromNumbers(q.dtype, [...q.dims.slice(0, -1), width], y)];

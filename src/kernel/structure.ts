@@ -72,6 +72,9 @@ export interface ConvStructure {
   readonly stores: readonly EpilogueStore[];
 }
 
+/** Rows whose weights are 0: those of scores that are all -∞, or all whose softmax is no number. */
+export type EmptyRows = "hidden" | "undefined";
+
 /**
  * Scaled dot-product attention with online softmax:
  * out[b, h, s, e] = Σ_t softmax_t(score(Σ_d q·k)) · v. `score` is over (batch, head, query, key) and the raw dot product local.
@@ -95,6 +98,8 @@ export interface AttentionStructure {
   readonly keysTo?: Expr;
   /** A score, over (head), that takes part in the softmax and has no value. */
   readonly sink?: Expr;
+  /** Which rows of weights are 0 where softmax gives NaN; absent: none. */
+  readonly emptyRows?: EmptyRows;
   /** Over (batch, head, query, valueDim); reads the normalised sum as this local. */
   readonly accumulator: Accumulator;
   readonly stores: readonly EpilogueStore[];

@@ -22,7 +22,7 @@ function attentionCase(op: OpDef, seed: number): OperatorCase {
   return {
     op, attributes: {
       scale: 0.6, scale_position: random.pick(["pre", "post"]), softcap: some() ? 0 : 0.8, causal: random.int(2), window: some() ? 0 : 1 + random.int(4),
-      ...(chooses ? { fill: -1e9, fill_where: random.int(2) } : {}),
+      ...(chooses ? { fill: random.pick([-1e9, -Infinity]), fill_where: random.int(2) } : {}), ...(some() ? {} : { least: -0.5 }), empty_rows: random.pick(["nan", "hidden", "undefined"]),
     },
     inputs: [
       of(batch, heads, queries, depth), of(batch, keyHeads, keys, depth), of(batch, keyHeads, keys, width),

@@ -3,27 +3,30 @@
  * that share a key head become an axis of their own.
  */
 import { formatDim, type Dim } from "../core/dim.ts";
+import type { DType } from "../core/dtype.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { ExpandContext, ExpansionNode, TypeInfo } from "../graph/op.ts";
 import { Add, Div, Mul, Sub } from "./arithmetic.ts";
 import { Cast } from "./cast.ts";
+import { Clip } from "./clip.ts";
 import { Concat } from "./concat.ts";
 import { Expansion, listOf, scalarOf } from "./expansion.ts";
 import { Expand } from "./fill.ts";
 import { indicesAlong } from "./heads.ts";
-import { And, Greater, Less, LessOrEqual } from "./logic.ts";
+import { And, Equal, Greater, IsNaN, Less, LessOrEqual } from "./logic.ts";
 import { MatMul } from "./matmul.ts";
 import { Reshape, Unsqueeze } from "./reshape.ts";
 import { Shape } from "./shape.ts";
 import { Slice } from "./slice.ts";
 import { Softmax } from "./softmax.ts";
 import { Transpose } from "./transpose.ts";
+import { ReduceMin } from "./reduce.ts";
 import { Tanh } from "./unary-math.ts";
 import { Where } from "./where.ts";
 
 export interface AttentionOptions {
   readonly scale: number; readonly scale_position: string; readonly fill: number; readonly fill_where: number;
-  readonly softcap: number; readonly causal: number; readonly window: number;
+  readonly softcap: number; readonly causal: number; readonly window: number; readonly least: number; readonly empty_rows: string;
 }
 /** The operator's inputs by name. */
 export interface Given<T> {
@@ -37,7 +40,7 @@ export const sizeAt = (of: TypeInfo, d: number): Dim => of.shape[d - 4 + of.shap
 
 /** Undefined where heads are shared and their numbers are not known. */
 export function expandAttention({ inputs, inputTypes, outputs }: ExpandContext, options: AttentionOptions): readonly ExpansionNode[] | undefined {
-  const [Q, K, V, ...overScores] = inputTypes, { scale, scale_position, fill, fill_where, softcap } = options;
+  const [Q, K, V, ...overScores] = inputTypes, { scale, scale_position, fill, fill_where, softcap, least } = options;
   if (!Q || !K || !V) return undefined;
   const to = new Expansion(), groups = groupsOf(Q, K, V);
   if (groups === "unknown") return undefined;
@@ -52,8 +55,9 @@ export function expandAttention({ inputs, inputTypes, outputs }: ExpandContext, 
   const scaled = scaledAt("post", to.add(MatMul, [query, keys])), cap = scalarOf(Q.dtype, softcap);
   const own = plus(softcap > 0 ? to.add(Mul, [to.add(Tanh, [to.add(Div, [scaled, cap])]), cap]) : scaled, bias), filled = scalarOf(Q.dtype, fill);
   const chosen = choice === undefined ? own : to.add(Where, fill_where !== 0 ? [choice, filled, own] : [choice, own, filled]);
-  const score = scaledAt("last", plus(chosen, mask)), seen = visible(to, inputs, rank, options);
-  const weights = weightsOf(to, seen === undefined ? score : to.add(Where, [seen, score, scalarOf(Q.dtype, -Infinity)]), inputs[8], rank, groups);
+  const whole = scaledAt("last", plus(chosen, mask)), score = least === -Infinity ? whole : to.add(Clip, [whole, scalarOf(Q.dtype, least)]), seen = visible(to, inputs, rank, options);
+  const shown = seen === undefined ? score : to.add(Where, [seen, score, scalarOf(Q.dtype, -Infinity)]);
+  const weights = withoutEmptyRows(to, weightsOf(to, shown, inputs[8], rank, groups), shown, Q.dtype, options.empty_rows);
   if (!groups) to.add(MatMul, [weights, inputs[2]], {}, outputs[0]);
   else to.add(Reshape, [to.add(MatMul, [weights, split(inputs[2], 1, groups.width)]), listOf(0, groups.keyHeads * groups.size, -1, groups.width)], {}, outputs[0]);
   return to.nodes;
@@ -96,6 +100,15 @@ function visible(to: Expansion, inputs: ExpandContext["inputs"], rank: number, {
   }
   if (limit !== undefined) tests.push(to.add(Less, [keys, perBatch(limit)]));
   return tests.reduce((all, test) => to.add(And, [all, test]));
+}
+
+/** Weights with 0 in the rows that `empty_rows` says. */
+function withoutEmptyRows(to: Expansion, weights: string, scores: string, dtype: DType, rows: string): string {
+  if (rows === "undefined") return to.add(Where, [to.add(IsNaN, [weights]), scalarOf(dtype, 0), weights]);
+  if (rows !== "hidden") return weights;
+  const hidden = to.add(Cast, [to.add(Equal, [scores, scalarOf(dtype, -Infinity)])], { to: 6 });
+  const all = to.add(Cast, [to.add(ReduceMin, [hidden, listOf(-1)])], { to: 9 });
+  return to.add(Where, [all, scalarOf(dtype, 0), weights]);
 }
 
 /** The softmax of the scores; a sink is one more score, whose weight is left out. */

@@ -1,19 +1,20 @@
 /**
  * Scaled dot-product attention as one operator: softmax(score) · v over [batch, heads, sequence, depth] (ranks 2 and 3
  * lack the leading axes), where score is scale · q·kᵀ, capped by `softcap`, + bias, replaced by `fill` where `choice` is
- * `fill_where`, + mask; and -∞ where a query does not see a key. Query s stands at position s + offset: `causal` hides
+ * `fill_where`, + mask, and at least `least`; and -∞ where a query does not see a key. Query s stands at position s + offset: `causal` hides
  * the keys behind it, `window` those that lie so many or more before it, `limit` those from an index on. `sink` is a
  * score of each head that takes its part of the softmax and has no value. Its kernel is an online softmax that never
  * holds the scores and passes over blocks of keys that no query of a block sees. Fewer key heads than query heads are
- * shared by consecutive query heads. A fully masked row gives what the unfused operators give.
+ * shared by consecutive query heads. A fully masked row gives what the unfused operators give: NaN, unless `empty_rows`
+ * says that rows of weights are 0 where all scores are -∞ ("hidden"), or wherever softmax gives NaN ("undefined").
  */
 import { dimExactDiv, dimFloorDiv, formatShape, type Dim } from "../core/dim.ts";
 import { dtypes } from "../core/dtype.ts";
 import { defineOp, float, int, string, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import {
-  add, and, axisOf, cast, computeScalar, constant, dimExpr, div, exp, gt, i32, le, local, lt, max, min, mul, reduce, scalarType, select, sub, unary, type Axis, type Expr,
+  add, and, axisOf, binary, cast, computeScalar, constant, dimExpr, div, eq, exp, gt, i32, le, local, lt, max, min, mul, reduce, scalarType, select, sub, unary, type Axis, type Expr,
 } from "../kernel/expr.ts";
-import type { AttentionStructure } from "../kernel/structure.ts";
+import type { AttentionStructure, EmptyRows } from "../kernel/structure.ts";
 import { FlashAttention as evaluate } from "../evaluate/onnxfuse-flash-attention.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
 import { expandAttention, sizeAt, type AttentionOptions, type Given } from "./attention-in-parts.ts";
@@ -45,7 +46,7 @@ function sightOf({ offset, limit }: Operands, { causal, window }: AttentionOptio
 
 /** The elements of q, k and v, and the score of a dot product, over the four axes. */
 function elements(operands: Operands, options: AttentionOptions) {
-  const { Q, K, V, mask, bias, choice, sink } = operands, { scale, scale_position, fill, fill_where, softcap } = options, sight = sightOf(operands, options);
+  const { Q, K, V, mask, bias, choice, sink } = operands, { scale, scale_position, fill, fill_where, softcap, least } = options, sight = sightOf(operands, options);
   const group = dimFloorDiv(sizeAt(Q, 1), sizeAt(K, 1));
   const keyHead = (h: Expr): Expr => (group === 1 ? h : div(h, dimExpr(group)));
   const last = (of: Operand, ...four: readonly Expr[]): Expr => of.at(...four.slice(4 - of.shape.length));
@@ -61,7 +62,7 @@ function elements(operands: Operands, options: AttentionOptions) {
       const scaled = scaledAt("post", dot), cap = constant(softcap, dot.type), filled = constant(fill, dot.type);
       const own = plus(softcap > 0 ? mul(unary("tanh", div(scaled, cap)), cap) : scaled, bias);
       const chosen = !choice ? own : fill_where !== 0 ? select(at(choice), filled, own) : select(at(choice), own, filled);
-      const score = scaledAt("last", plus(chosen, mask));
+      const whole = scaledAt("last", plus(chosen, mask)), score = least === -Infinity ? whole : binary("pmax", whole, constant(least, dot.type));
       return sight.sees ? select(sight.sees(b, s, t), score, constant(-Infinity, dot.type)) : score;
     },
     sink: sink && ((h: Expr): Expr => sink.at(h)),
@@ -79,8 +80,11 @@ function attention(operands: Operands, options: AttentionOptions, b: Expr, h: Ex
   const most = sink ? max(highest, sink) : highest;
   const sum = reduce("add", [keys], (...t) => exp(sub(score(operand(t, 0)), most)));
   const total = sink ? add(sum, exp(sub(sink, most))) : sum;
-  return reduce("add", [keys], (...t) => mul(div(exp(sub(score(operand(t, 0)), most)), total), of.v(b, h, operand(t, 0), e)));
+  const weight = (p: Expr): Expr => (emptyRowsOf(options) === "undefined" ? select(eq(p, p), p, 0) : emptyRowsOf(options) === "hidden" ? select(eq(most, constant(-Infinity, most.type)), 0, p) : p);
+  return reduce("add", [keys], (...t) => mul(weight(div(exp(sub(score(operand(t, 0)), most)), total)), of.v(b, h, operand(t, 0), e)));
 }
+
+const emptyRowsOf = ({ empty_rows }: AttentionOptions): EmptyRows | undefined => (empty_rows === "hidden" || empty_rows === "undefined" ? empty_rows : undefined);
 
 /** An output element's four indices, 0 for axes that the rank lacks. */
 function fourOf(indices: readonly Expr[]): readonly [Expr, Expr, Expr, Expr] {
@@ -118,7 +122,7 @@ export const FlashAttention = defineOp({
   since: 1,
   inputs: { Q: "required", K: "required", V: "required", mask: "optional", bias: "optional", choice: "optional", offset: "optional", limit: "optional", sink: "optional" },
   /** `scale_position`: "pre" multiplies the query before the product, "post" the product, "last" the finished score. */
-  attributes: { scale: float(1), scale_position: string("post"), fill: float(0), fill_where: int(1), softcap: float(0), causal: int(0), window: int(0) },
+  attributes: { scale: float(1), scale_position: string("post"), fill: float(0), fill_where: int(1), softcap: float(0), causal: int(0), window: int(0), least: float(-Infinity), empty_rows: string("nan") },
   fusionKind: "contraction",
   infer: (inputs, _, context) => inferAttention(inputs, context),
   evaluate,
@@ -132,7 +136,7 @@ export const FlashAttention = defineOp({
     const [b, h, s, t, d, e] = [batch, head, query, key, dim, valueDim].map(axisOf) as [Expr, Expr, Expr, Expr, Expr, Expr];
     const type = scalarType(computeScalar(Q.dtype));
     const dot = { name: "dot", type }, accumulator = { name: "acc", type };
-    const of = elements(operands, options), { from, to } = of.sight;
+    const of = elements(operands, options), { from, to } = of.sight, empty = emptyRowsOf(options);
     const axes = [batch, head, query, valueDim].slice(4 - Q.shape.length);
     const lead = (own: Expr, rank: number): Expr => (Q.shape.length < rank ? constant(0, i32) : own);
     const [b0, h0] = [lead(b, 4), lead(h, 3)];
@@ -146,6 +150,7 @@ export const FlashAttention = defineOp({
         q: of.q(b0, h0, s, d), k: of.k(b0, h0, t, d), v: of.v(b0, h0, t, e),
         dot, score: of.score(local(dot.name, type), b0, h0, s, t), accumulator, stores,
         ...(from ? { keysFrom: from(b0, s) } : {}), ...(to ? { keysTo: to(b0, s) } : {}), ...(of.sink ? { sink: of.sink(h0) } : {}),
+        ...(empty ? { emptyRows: empty } : {}),
       }),
     };
   },

@@ -52,7 +52,7 @@ export const fuseAttention = (provider: Provider): Rule => defineRule({
   ]),
   where: [
     ({ q }) => kernelFor(provider, MultiHeadAttention, q),
-    ({ attention: { attributes: { softcap, window, scale_position: at }, name } }) => (softcap === 0 && window === 0 && at !== "last") || refuse("other-score", `'${name}' caps, windows or scales the whole of its scores`, "leave these out"),
+    ({ attention: { attributes: { softcap, window, least, empty_rows: empty, scale_position: at }, name } }) => (softcap === 0 && window === 0 && least === -Infinity && empty === "nan" && at !== "last") || refuse("other-score", `'${name}' caps, windows, limits or scales the whole of its scores, or knows rows without weights`, "leave these out"),
     ({ q, k, v, attention }, root) => {
       const [heads] = [attention.inputs[0], attention.inputs[1]].map((x) => x && shapeOf(x)[1]), [, keyHeads] = [attention.inputs[0], attention.inputs[1]].map((x) => x && shapeOf(x)[1]);
       const fits = [[q, attention.inputs[0]], [k, attention.inputs[1]], [v, attention.inputs[2]], [root.outputs[0], attention.outputs[0]]].every(([flat, apart]) => {

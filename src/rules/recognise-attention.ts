@@ -4,28 +4,30 @@
  * stays before the product where it stands before, since moving a large one could overflow. A mask may be added, once or
  * twice, or choose scores that give way to a number; choosing stays choosing, which differs from adding where a score is
  * infinite or a whole row is masked. A constant mask that hides the keys behind each query is left out: the kernel
- * compares positions. Key heads repeated for several query heads are read in place.
+ * compares positions. Scores may be limited from below, and rows without a softmax weigh nothing where the graph says so.
+ * Key heads repeated for several query heads are read in place.
  */
 import { dimEqual, dimMul, formatShape, shapeEqual, type Dim } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
 import { fromNumbers } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Node, Value } from "../graph/graph.ts";
-import { Add, Div, Dropout, Expand, FlashAttention, MatMul, Mul, Relu, Reshape, Softmax, Tanh, Transpose, Unsqueeze, Where } from "../ops/index.ts";
+import { Add, Cast, Clip, Div, Dropout, Equal, Expand, FlashAttention, IsNaN, MatMul, Max, Mul, Not, ReduceMax, ReduceMin, Relu, Reshape, Softmax, Tanh, Transpose, Unsqueeze, Where } from "../ops/index.ts";
 import { causalOffset } from "../ops/causal-mask.ts";
 import { softmaxAxes } from "../ops/softmax.ts";
 import { anyOf, commuted, constant, numberIn, op, scalar, uniform, value, type ConstantValue, type Pattern } from "../rewrite/pattern.ts";
 import { defineRule, isRefusal, reassociates, refuse, type Editor, type Verdict } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
+import { chosenWeights, emptyRowsOf, rowsFit, type RowWeights } from "./row-weights.ts";
 
 type Scalar = ConstantValue | undefined;
-interface Match {
+interface Match extends RowWeights {
   readonly q: Value; readonly v: Value; readonly dot: Node; readonly softmax: Node;
   readonly qFactor: Scalar; readonly qDivisor: Scalar; readonly kFactor: Scalar; readonly kDivisor: Scalar;
   readonly factor: Scalar; readonly divisor: Scalar; readonly lastFactor: Scalar; readonly lastDivisor: Scalar;
   readonly cap: Scalar; readonly capFactor: Scalar; readonly capDivisor: Scalar;
   readonly bias: Value | undefined; readonly mask: Value | undefined;
-  readonly choice: Value | undefined; readonly fill: Scalar; readonly otherwise: Scalar;
+  readonly choice: Value | undefined; readonly fill: Scalar; readonly otherwise: Scalar; readonly least: Scalar;
   /** The keys transposed, or else as they are before `swap`. */
   readonly kT: Value | undefined; readonly k: Value | undefined; readonly swap: Node | undefined;
 }
@@ -41,8 +43,9 @@ const capped = commuted(Mul, [op(Tanh, [scaled(measured, "capFactor", "capDiviso
 const biased = plus(anyOf(measured, capped), "bias");
 const chosen = anyOf(op(Where, [value("choice"), constant("fill", uniform), biased]), op(Where, [value("choice"), biased, constant("otherwise", uniform)]), biased);
 const masked = plus(chosen, "mask");
-const scores = anyOf(masked, scaledBy(masked, "lastFactor", "lastDivisor"));
-const probabilities = op(Softmax, [scores], { as: "softmax" });
+const whole = anyOf(masked, scaledBy(masked, "lastFactor", "lastDivisor"));
+const scores = anyOf(whole, op(Clip, [whole, scalar("least")]));
+const probabilities = chosenWeights(op(Softmax, [scores], { as: "softmax" }));
 
 /** The value whose last two axes are the depth and the keys. */
 const transposedKeys = ({ kT, swap, q }: Match): Value => kT ?? swap?.outputs[0] ?? q;
@@ -142,23 +145,29 @@ const build = (s: Spelling) => () => {
   return b.build(y, ...(s.more?.(b, p) ?? []));
 };
 
+/** Weights of 0 in rows of the scores for which `rows` is true. */
+const withoutHiddenRows = (rows: (b: GraphBuilder, s: Value) => Value) => (b: GraphBuilder, p: Value): Value => {
+  const scores = p.producer?.node.inputs[0];
+  return scores ? b.add(Where, [rows(b, scores), 0, p]) : p;
+};
+
 export const recogniseAttention = defineRule({
   name: "recognise-attention",
   gePass: "FlashAttentionFusionPass",
-  doc: "Scaled dot-product attention, MatMul, Softmax, MatMul, with its scale on query, keys or scores, a soft cap, masks that are added or choose, keys transposed in any way and repeated for several heads, becomes FlashAttention.",
+  doc: "Scaled dot-product attention, MatMul, Softmax, MatMul, with its scale on query, keys or scores, a soft cap, masks that are added or choose, rows that are masked everywhere made safe, keys transposed in any way and repeated for several heads, becomes FlashAttention.",
   stage: "recognise",
   match: op(MatMul, [probabilities, value("v")]) as Pattern<Match>,
   hallmarks: [Softmax],
-  where: [dtypeFits, softmaxIsLast, shapesFit, maskFits, capFits],
+  where: [dtypeFits, softmaxIsLast, shapesFit, maskFits, capFits, (m, root) => rowsFit(m, m.softmax, root.inputs[0])],
   numerics: reassociates(3e-5),
   rewrite(m, edit) {
     const scale = scaleOf(m);
     if (isRefusal(scale)) return scale;
     const keys = keysOf(m, edit), oneKeys = unrepeated(keys), oneValues = unrepeated(m.v);
     const [k, v] = oneKeys && oneValues && dimEqual(oneKeys.type.shape[1] ?? 0, oneValues.type.shape[1] ?? 0) ? [oneKeys, oneValues] : [keys, m.v];
-    const filled = m.fill ?? m.otherwise, offset = scale.scale_position === "last" ? undefined : causalOffset(m.mask?.constant, m.bias !== undefined || m.choice !== undefined);
+    const filled = m.fill ?? m.otherwise, offset = scale.scale_position === "last" || m.least ? undefined : causalOffset(m.mask?.constant, m.bias !== undefined || m.choice !== undefined);
     const hidden = offset === undefined ? [m.mask, m.bias, m.choice] : [undefined, m.bias, m.choice, offset === 0 ? undefined : edit.constant(fromNumbers("int64", [1], [offset]), "offset")];
-    return edit.insert(FlashAttention, [m.q, k, v, ...hidden], { ...scale, ...(m.cap ? { softcap: numberIn(m.cap) } : {}), ...(filled ? { fill: numberIn(filled), fill_where: m.fill ? 1 : 0 } : {}), ...(offset === undefined ? {} : { causal: 1 }) });
+    return edit.insert(FlashAttention, [m.q, k, v, ...hidden], { ...scale, ...(m.cap ? { softcap: numberIn(m.cap) } : {}), ...(filled ? { fill: numberIn(filled), fill_where: m.fill ? 1 : 0 } : {}), ...(offset === undefined ? {} : { causal: 1 }), ...(m.least ? { least: numberIn(m.least) } : {}), ...emptyRowsOf(m) });
   },
   example: build({ scores: (b, s) => b.add(Div, [s, 2]) }),
   examples: [
@@ -178,10 +187,18 @@ export const recogniseAttention = defineRule({
     build({ scores: (b, s) => b.add(Mul, [b.add(Add, [s, b.random([3, 5])]), 1e-8]) }),
     build({ scores: (b, s) => b.add(Add, [b.add(Div, [s, 2]), b.numbers(Array.from({ length: 15 }, (_, i) => (i % 5 > Math.floor(i / 5) + 2 ? -Infinity : 0)), [3, 5])]) }),
     build({ scores: (b, s) => b.add(Add, [b.random([2, 1, 1, 5]), b.add(Add, [b.add(Div, [s, 1e8]), b.random([3, 5])])]) }),
+    build({ scores: (b, s) => b.add(Where, [b.input("choice", [3, 1], "bool"), -Infinity, s]), probabilities: (b, p) => b.add(Where, [b.add(IsNaN, [p]), 0, p]) }),
+    build({ scores: (b, s) => b.add(Where, [b.input("choice", [3, 5], "bool"), s, -Infinity]), probabilities: (b, p) => b.add(Where, [b.add(Not, [b.add(IsNaN, [p])]), p, b.add(Expand, [0, b.int64(3, 5)])]) }),
+    build({ scores: (b, s) => b.add(Where, [b.input("choice", [3, 5], "bool"), s, -Infinity]), probabilities: withoutHiddenRows((b, s) => b.add(Cast, [b.add(ReduceMin, [b.add(Cast, [b.add(Equal, [s, -Infinity])], { to: 7 }), b.int64(-1)])], { to: 9 })) }),
+    build({ scores: (b, s) => b.add(Add, [s, b.input("mask", [3, 1])]), probabilities: withoutHiddenRows((b, s) => b.add(Equal, [-Infinity, b.add(ReduceMax, [s, b.int64(3)])])) }),
+    build({ scores: (b, s) => b.add(Max, [b.add(Add, [s, b.input("mask", [3, 5])]), -3.4028234663852886e38]) }),
     build({ scores: (b, s) => b.add(Where, [b.input("choice", [2, 1, 3, 5], "bool"), -1e9, b.add(Mul, [s, 0.5])]) }),
     build({ scores: (b, s) => b.add(Add, [b.add(Where, [b.input("choice", [1, 5], "bool"), b.add(Add, [b.add(Mul, [s, 1e-8]), b.random([3, 1])]), -Infinity]), b.random([5])]) }),
   ],
   refuses: {
+    axes: build({ probabilities: withoutHiddenRows((b, s) => b.add(Equal, [b.add(ReduceMax, [s, b.int64(2)]), -Infinity])) }),
+    keepdims: build({ rank: 2, keys: (b) => b.input("kT", [4, 3]), values: [3, 6], probabilities: withoutHiddenRows((b, s) => b.add(Equal, [b.add(ReduceMax, [s, b.int64(1)], { keepdims: 0 }), -Infinity])) }),
+    "different-operand": build({ probabilities: (b, p) => b.add(Where, [b.add(Equal, [b.add(ReduceMax, [p, b.int64(3)]), -Infinity]), 0, p]) }),
     "soft-cap": build({ scores: (b, s) => b.add(Mul, [b.add(Tanh, [s]), -2]) }),
     "softmax-axis": build({ axis: 2 }),
     "graph-output": build({ more: (_, p) => [p] }),

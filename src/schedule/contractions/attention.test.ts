@@ -22,6 +22,9 @@ interface Options {
   readonly residual?: boolean;
   /** What hides keys by position, and what else goes into the softmax. */
   readonly causal?: boolean; readonly window?: number; readonly softcap?: number;
+  readonly least?: number; readonly empty?: "hidden" | "undefined";
+  /** Queries and values that are no finite numbers. */
+  readonly odd?: { readonly q?: Readonly<Record<number, number>>; readonly v?: Readonly<Record<number, number>> };
   readonly offset?: readonly number[]; readonly limit?: readonly number[]; readonly sink?: readonly number[];
 }
 
@@ -35,7 +38,7 @@ function expectedOf(o: Options, data: ReadonlyMap<Buffer, Tensor>, operands: rea
   const added = toNumbers(present(data.get(residual), "residual"));
   return new Uint8Array((o.residual ? values.map((x, i) => x + (added[i] ?? 0)) : values).buffer);
 }
-const attributesOf = (o: Options) => ({ scale: o.scale ? 0.5 : 1, scale_position: o.scale ?? "post", causal: Number(o.causal ?? false), window: o.window ?? 0, softcap: o.softcap ?? 0 });
+const attributesOf = (o: Options) => ({ scale: o.scale ? 0.5 : 1, scale_position: o.scale ?? "post", causal: Number(o.causal ?? false), window: o.window ?? 0, softcap: o.softcap ?? 0, least: o.least ?? -Infinity, empty_rows: o.empty ?? "nan" });
 
 function attentionCase(o: Options): { c: KernelCase; out: Buffer; expected: Uint8Array } {
   const [n = 1, h = 1, sq = 1, d = 1] = o.q, kh = o.keyHeads ?? h, width = o.width ?? d;
@@ -59,6 +62,10 @@ function attentionCase(o: Options): { c: KernelCase; out: Buffer; expected: Uint
     const t = randomTensor(o.mask, random);
     const values = Float32Array.from(t.data as Float32Array, (x, i) => (o.hidden === "some" && i % 2 === 0 ? -Infinity : o.hidden === "all" && i < o.keys ? -Infinity : x));
     data.set(mask, { ...t, data: values });
+  }
+  for (const [buffer, values] of [[q, o.odd?.q], [v, o.odd?.v]] as const) {
+    const t = present(data.get(buffer), "operand");
+    if (values) data.set(buffer, { ...t, data: Float32Array.from(t.data as Float32Array, (x, i) => values[i] ?? x) });
   }
   extra.forEach((buffer, i) => { if (buffer) data.set(buffer, fromNumbers(buffer.dtype, [Number(buffer.shape[0])], [o.offset, o.limit, o.sink][i] ?? [])); });
   const layouts = new Map<Buffer, Layout>();
@@ -97,6 +104,19 @@ describe("attention", () => {
       check({ q: [1, 2, s, 4], keys: 9, mask: [1, 1, s, 9], hidden: "all" });
     }
     check({ q: [1, 1, 9, 4], keys: 140, mask: [9, 140], hidden: "all" });
+  });
+  it("rows that are masked everywhere weigh nothing, and NaN does where it says so", () => {
+    for (const s of [3, 11]) for (const empty of ["hidden", "undefined"] as const) {
+      const of: Options = { q: [1, 2, s, 4], keys: 9, mask: [1, 1, s, 9], hidden: "all", empty };
+      check(of);
+      check({ ...of, odd: { v: { 0: NaN, 5: Infinity } } });
+      check({ ...of, odd: { q: { 4: NaN, 8: Infinity, 12: -Infinity } } });
+      check({ ...of, keys: 300, mask: [1, 1, s, 300], odd: { q: { 4: NaN, 8: Infinity } } });
+    }
+    check({ q: [1, 1, 9, 4], keys: 0, empty: "undefined" });
+  });
+  it("scores limited from below", () => {
+    for (const s of [3, 11]) check({ q: [1, 2, s, 4], keys: 9, mask: [1, 1, s, 9], hidden: "all", least: -3e38 });
   });
   it("shared key heads, a residual", () => {
     check({ q: [1, 4, 9, 4], keys: 6, keyHeads: 2, residual: true });

@@ -4,8 +4,11 @@
  * product keys × queries, the softmax runs vertically, and the weighted values are a product value dims × queries.
  * Fewer than eight queries (decoding) take one row of scores each.
  *
- * A -∞ that is not the maximum of a whole row adds nothing, as in the plain softmax; a row of nothing but -∞ gives NaN.
+ * A -∞ that is not the maximum of a whole row adds nothing, as in the plain softmax; a row of nothing but -∞ gives NaN,
+ * as its weights sum up to 0. Where such rows weigh nothing, the sum of weighted values is 0 already, or NaN where a value
+ * is none; where that holds for every row without a softmax, weights that are NaN count in their sum only.
  */
+import { assertNever } from "../../core/assert.ts";
 import { dimMul, dimProduct, dimRange, isSymbolic, type Dim } from "../../core/dim.ts";
 import {
   add, axisOf, binary, constant, eq, f32, f32x4, i32, lt, min, mul, select, splat, sub, type Axis, type Buffer, type Expr,
@@ -101,7 +104,7 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
         accumulate(b, body4, { kind: "float" }, accumulators, 4, rowsFrom(kRows, i, n), { pointer: q, offsets: offsets(), stepBytes: rowBytes }, constant(depth, i32));
         epilogue.store(body4, { row: plus(t, i), column: first, columns: lanes, accumulators });
       });
-      softmaxBlock(b, inner, p, count, most, sum, o, width);
+      softmaxBlock(b, inner, s, { scores: p, count, most, sum, values: o, width });
       const vRows: Operand = v ? { ...v, pointer: b.let(inner, "v", plus(v.pointer, times(t, toIndex(v.stepBytes)))) }
         : columnsOf(gathered(b, inner, s.v, s.key, s.valueDim, t, count, valueRows ?? scratch.rows, positions));
       overRows(b, inner, constant(width, i32), (body4, e, n) => {
@@ -111,7 +114,7 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
         accumulators.forEach((row, i) => row.forEach((acc, j) => body4.push(storeAt(at, i * rowBytes + j * 16, "float32", acc))));
       });
     });
-    normalised(b, body, o, sum, rows, width);
+    normalised(b, body, s, { values: o, sum, rows, width });
     const epilogue = new Epilogue(b, { stores: s.stores, accumulator: s.accumulator.name, rows: [s.query], column: s.valueDim, positions });
     epilogue.begin(body);
     b.loop(body, "i", sub(from, first), constant(lanes, i32), 1, lanes, (i, inner) =>
@@ -161,7 +164,7 @@ function overRows(b: KernelBuilder, into: Stmt[], count: Expr, body: (into: Stmt
 }
 
 /** Turns a block of scores into weights relative to the new maximum, and brings sums and values so far to that maximum. */
-function softmaxBlock(b: KernelBuilder, into: Stmt[], scores: Expr, count: Expr, most: readonly Expr[], sum: readonly Expr[], values: Expr, width: number): void {
+function softmaxBlock(b: KernelBuilder, into: Stmt[], s: AttentionStructure, { scores, count, most, sum, values, width }: ScoreBlock): void {
   const now = most.map((m) => b.let(into, "now", m));
   const end = b.let(into, "end", plus(scores, times(count, lanes * 4)));
   const each = (visit: (p: Expr, body: Stmt[]) => void): void => {
@@ -177,14 +180,29 @@ function softmaxBlock(b: KernelBuilder, into: Stmt[], scores: Expr, count: Expr,
   most.forEach((m, i) => set(into, m, now[i] ?? m));
   each((p, body) => base.forEach((m, i) => {
     const weight = b.let(body, "weight", expOfNegativeF32(sub(loadAt(p, i * 16, "float32", f32x4), m)));
-    body.push(storeAt(p, i * 16, "float32", weight));
+    body.push(storeAt(p, i * 16, "float32", weighed(s, weight)));
     const total = sum[i];
     if (total) set(body, total, add(total, weight));
   }));
   b.loop(into, "e", 0, constant(width * lanes * 4, i32), lanes * 4, width * lanes * 4, (e, body) => {
     const at = b.let(body, "at", plus(values, e));
-    scale.forEach((x, i) => body.push(storeAt(at, i * 16, "float32", mul(loadAt(at, i * 16, "float32", f32x4), x))));
+    scale.forEach((x, i) => body.push(storeAt(at, i * 16, "float32", mul(loadAt(at, i * 16, "float32", f32x4), weighed(s, x)))));
   });
+}
+interface ScoreBlock { readonly scores: Expr; readonly count: Expr; readonly most: readonly Expr[]; readonly sum: readonly Expr[]; readonly values: Expr; readonly width: number }
+
+/** A weight as it is met by values: 0 for NaN where rows without a softmax weigh nothing. */
+const weighed = (s: AttentionStructure, weight: Expr): Expr => (s.emptyRows === "undefined" ? binary("pmax", zeroLike(weight), weight) : weight);
+const zeroLike = (e: Expr): Expr => constant(0, e.type);
+/** The weighted values over the sum of weights, which is 0 or NaN for rows that weigh nothing. */
+function quotientOf(s: AttentionStructure, values: Expr, total: Expr): Expr {
+  const plain = binary("div", values, total), nothing = mul(values, zeroLike(values));
+  switch (s.emptyRows) {
+    case undefined: return plain;
+    case "hidden": return select(binary("eq", total, zeroLike(total)), nothing, plain);
+    case "undefined": return select(binary("gt", total, zeroLike(total)), plain, nothing);
+    default: return assertNever(s.emptyRows);
+  }
 }
 /** The larger one; a NaN score is passed over, and met when it is weighed. */
 const larger = (a: Expr, b: Expr): Expr => binary("pmax", a, b);
@@ -193,18 +211,18 @@ function set(into: Stmt[], target: Expr, value: Expr): void {
 }
 
 /** rows[query][e] = values[e][query] / sum[query]. */
-function normalised(b: KernelBuilder, into: Stmt[], values: Expr, sum: readonly Expr[], rows: Expr, width: number): void {
+function normalised(b: KernelBuilder, into: Stmt[], s: AttentionStructure, { values, sum, rows, width }: Pick<ScoreBlock, "values" | "sum" | "width"> & { readonly rows: Expr }): void {
   const whole = width - (width % 4);
-  const quotient = (at: Expr, offset: number, i: number): Expr => binary("div", loadAt(at, offset + i * 16, "float32", f32x4), sum[i] ?? at);
+  const quotient = (body: Stmt[], at: Expr, offset: number, i: number): Expr => quotientOf(s, b.let(body, "values", loadAt(at, offset + i * 16, "float32", f32x4)), sum[i] ?? at);
   if (whole > 0) b.loop(into, "e", 0, constant(whole, i32), 4, width, (e, body) => {
     const from = b.let(body, "from", plus(values, times(e, lanes * 4))), to = b.let(body, "to", plus(rows, times(e, 4)));
     sum.forEach((_, i) => {
-      const tile = [0, 1, 2, 3].map((r) => b.let(body, "v", quotient(from, r * lanes * 4, i)));
+      const tile = [0, 1, 2, 3].map((r) => b.let(body, "v", quotient(body, from, r * lanes * 4, i)));
       transpose4(b, body, tile).forEach((v, r) => body.push(storeAt(to, (i * 4 + r) * width * 4, "float32", v)));
     });
   });
   for (let e = whole; e < width; e++) sum.forEach((_, i) => {
-    const v = b.let(into, "v", quotient(values, e * lanes * 4, i));
+    const v = b.let(into, "v", quotient(into, values, e * lanes * 4, i));
     for (let r = 0; r < 4; r++) into.push(storeAt(rows, ((i * 4 + r) * width + e) * 4, "float32", laneOf(v, r)));
   });
 }
@@ -225,9 +243,9 @@ function fewQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posit
       kind: { kind: "float" }, rows: 1, columns: keys, steps: depth, a: q, b: k(body),
       epilogue: new Epilogue(b, { stores: [store], accumulator: s.dot.name, rows: [one], column: s.key, positions, destinations: new Map([[store, { address: row, rowBytes: 0 }]]) }),
     });
-    const total = softmaxRow(b, body, row, count, sinkAt(b, body, s, positions));
+    const total = softmaxRow(b, body, s, { row, count, sink: sinkAt(b, body, s, positions) });
     const weights: DirectRows = { kind: "direct", pointer: row, rowBytes: 0, stepBytes: 4 };
-    const scaled = s.stores.map((x): EpilogueStore => ({ ...x, value: replaceLocal(x.value, s.accumulator.name, (acc) => binary("div", acc, total)) }));
+    const scaled = s.stores.map((x): EpilogueStore => ({ ...x, value: replaceLocal(x.value, s.accumulator.name, (acc) => quotientOf(s, acc, total)) }));
     emitGemm(b, body, {
       kind: { kind: "float" }, rows: 1, columns: s.valueDim.extent, steps: keys, a: weights, b: v(body),
       epilogue: new Epilogue(b, { stores: scaled, accumulator: s.accumulator.name, rows: [one], column: s.valueDim, positions }),
@@ -253,7 +271,7 @@ function valueColumns(b: KernelBuilder, into: Stmt[], s: AttentionStructure, pos
 }
 
 /** Scores at `row` become exp(score − maximum); gives their sum, with that of the sink, as a scalar. */
-function softmaxRow(b: KernelBuilder, into: Stmt[], row: Expr, count: Expr, sink: Expr | undefined): Expr {
+function softmaxRow(b: KernelBuilder, into: Stmt[], s: AttentionStructure, { row, count, sink }: { readonly row: Expr; readonly count: Expr; readonly sink: Expr | undefined }): Expr {
   const at = (i: Expr): [Expr, number] => (i.kind === "const" ? [row, Number(i.value) * 4] : [plus(row, times(i, 4)), 0]);
   const read = (i: Expr, n: 1 | 4): Expr => { const [p, offset] = at(i); return loadAt(p, offset, "float32", n === 4 ? f32x4 : f32); };
   const wide = b.let(into, "most", constant(-Infinity, f32x4)), narrow = b.let(into, "most", sink ?? constant(-Infinity, f32));
@@ -265,7 +283,7 @@ function softmaxRow(b: KernelBuilder, into: Stmt[], row: Expr, count: Expr, sink
   overRun(b, into, count, (body, i, n) => {
     const weight = b.let(body, "weight", expOfNegativeF32(sub(read(i, n), n === 4 ? bases : base)));
     const [p, offset] = at(i);
-    body.push(storeAt(p, offset, "float32", weight));
+    body.push(storeAt(p, offset, "float32", weighed(s, weight)));
     const total = n === 4 ? sums : sum;
     set(body, total, add(total, weight));
   });
