@@ -13,6 +13,7 @@ import type { ConvStructure, MatMulStructure } from "../../kernel/structure.ts";
 import { packedLength } from "../../memory/pack.ts";
 import { plus, times, toIndex } from "../loops/affine.ts";
 import { addressOf, storeAt, type KernelBuilder } from "../builder.ts";
+import { byteShift, eitherEngine, quadColumns, quadPanels, startSums, termsAt } from "./byte-dots.ts";
 import { operandsOf, type Operands } from "./conv-operands.ts";
 import { convProblems, outputPositions, tapAxes, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
 import { scheduleDepthwise } from "./depthwise.ts";
@@ -80,9 +81,10 @@ function packTaps(b: KernelBuilder, s: ConvStructure, p: ConvProblem, { kind, su
   const k = axes.reduce((c, a) => c * (a.padded ?? a.size), 1);
   const strideN = strides[s.transposed ? 1 : 0] ?? 0, strideG = s.transposed ? inputs * (strides[0] ?? 0) : n * (strides[0] ?? 0);
   const spec = { kind: "panels" as const, groups, k, n, nr: width, kStep: group, strideG, strideK: axes, strideN, as: dtype, offset: layout.offset + offset, ...(subtract === 0 ? {} : { subtract }) };
-  const packed = b.packed(weight, spec, dtype, packedLength([], spec));
+  const shift = inputs % 4 === 0 ? byteShift(s.input.dtype, s.zeroPoints?.input ?? constant(0, i32), [s.batch, s.group, s.channel, s.inputChannel, ...s.output, ...s.kernel]) : undefined;
+  const quads = shift && quadPanels(b, weight, spec), chosen = quads?.spec ?? spec, packed = b.packed(weight, chosen, dtype, packedLength([], chosen));
   const stepBytes = width * group * byteSize(dtype), panelBytes = (k / group) * stepBytes, groupBytes = Math.ceil(n / width) * panelBytes;
-  return { at: (g) => ({ kind: "panels", pointer: plus(addressOf(packed), times(g, groupBytes)), width, panelBytes, stepBytes }) };
+  return { at: (g) => ({ kind: "panels", pointer: plus(addressOf(packed), times(g, groupBytes)), width, panelBytes, stepBytes, ...(quads ? { quads: { terms: termsAt(quads.terms, g, n), shift } } : {}) }) };
 }
 
 function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, operands: Operands): boolean {
@@ -110,7 +112,7 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
   const { outer } = p;
   const total = b.letIndex(into, "rows", toIndex(outer.count));
   const rows = sharedRows(s, p, kind, columns);
-  const scratch = direct ? undefined : rowScratch(b, s, p, rows, kind);
+  const scratch = direct ? undefined : rowScratch(b, s, p, rows, kind, 2, columns.quads?.shift);
   const perBlock = (first: Expr, count: Expr, source: InputRows, body: Stmt[]): void => {
     if (spansPay(s, p)) {
       b.loop(body, "y", 0, count, 1, outer.count, (y, rowBody) => emitSpans(b, rowBody, { s, p, kind, source, y }, positions, plus(first, y), columns));
@@ -239,14 +241,29 @@ const positionMultiple = 4;
 function emitTile(b: KernelBuilder, into: Stmt[], r: Row, { panel, width, lanes }: TileColumns, start: Expr, x: Expr, rows: number, finish: Finish): void {
   const { p, source } = r;
   const accumulators = declareAccumulators(b, into, r.kind, { rows, columns: width, lanes });
-  const from = b.letIndex(into, "from", plus(start, times(times(x, p.inner.stride), source.positionBytes)));
-  const pair = r.kind.kind === "float" ? 1 : 2, channels = r.kind.kind === "float" ? Number(r.s.inputChannel.extent) : scratchChannels(r.s, r.kind);
-  const joined = p.inner.taps === 1 || (p.inner.dilation === 1 && dimEqual(source.channelBytes, elementBytes(r.kind)) && source.positionBytes === channels * elementBytes(r.kind));
+  const plain = (body: Stmt[]): void => multiply(b, body, r, r.kind, accumulators, lanes, panel, start, x, source, elementBytes(r.kind));
+  const { bytes } = source;
+  if (bytes && panel.quads) {
+    const { quads } = panel, sums = plus(plus(bytes.sums, times(r.y, toIndex(bytes.sumRowBytes))), times(x, 4));
+    eitherEngine(into, (body) => {
+      startSums(b, body, accumulators, quads, (i) => plus(sums, i * 4));
+      const row = plus(source.pointer, times(times(r.y, p.outer.stride), toIndex(bytes.rowBytes)));
+      multiply(b, body, r, { kind: "quads" }, accumulators, lanes, quadColumns(panel), row, x, { ...bytes, channelBytes: 1 }, 1);
+    }, plain);
+  } else plain(into);
+  finish(into, x, accumulators);
+}
+
+/** Adds all taps' products, from position `x` of a row on: elements of `size` bytes as `kind` reads them. */
+function multiply(b: KernelBuilder, into: Stmt[], r: Row, kind: TileKind, accumulators: Accumulators, lanes: 1 | 4, panel: BColumns, start: Expr, x: Expr, source: Omit<InputRows, "pointer">, size: number): void {
+  const { p } = r, from = b.letIndex(into, "from", plus(start, times(times(x, p.inner.stride), source.positionBytes)));
+  const pair = kind.kind === "float" ? 1 : kind.kind === "quads" ? 4 : 2, channels = kind.kind === "float" ? Number(r.s.inputChannel.extent) : scratchChannels(r.s, kind);
+  const joined = p.inner.taps === 1 || (p.inner.dilation === 1 && dimEqual(source.channelBytes, size) && source.positionBytes === channels * size);
   const steps = constant((joined ? channels * p.inner.taps : channels) / pair, i32);
   const runs = p.outer.taps * (joined ? 1 : p.inner.taps);
   const weights = runs > 1 ? b.let(into, "w", panel.pointer) : panel.pointer;
   const run = (body: Stmt[], pointer: Expr): void => {
-    accumulate(b, body, r.kind, accumulators, lanes, { pointers: [pointer], rowBytes: p.inner.stride * source.positionBytes, stepBytes: dimMul(source.channelBytes, pair) }, { ...panel, pointer: weights }, steps);
+    accumulate(b, body, kind, accumulators, lanes, { pointers: [pointer], rowBytes: p.inner.stride * source.positionBytes, stepBytes: dimMul(source.channelBytes, pair) }, { ...panel, pointer: weights }, steps);
     if (weights.kind === "local" && runs > 1) body.push(assign(weights.name, add(weights, times(steps, toIndex(panel.stepBytes)))));
   };
   const taps = (body: Stmt[], d: SpatialDim, bytes: Dim, each: (body: Stmt[], pointer: Expr) => void, pointer: Expr): void => {
@@ -254,5 +271,4 @@ function emitTile(b: KernelBuilder, into: Stmt[], r: Row, { panel, width, lanes 
     b.loop(body, "tap", 0, constant(d.taps, i32), 1, d.taps, (t, inner) => each(inner, plus(pointer, times(t, toIndex(dimMul(bytes, d.dilation))))));
   };
   if (runs > 0) taps(into, p.outer, source.rowBytes, (body, pointer) => (joined ? run(body, pointer) : taps(body, p.inner, source.positionBytes, run, pointer)), from);
-  finish(into, x, accumulators);
 }

@@ -9,6 +9,8 @@ import type { Stmt } from "../../kernel/stmt.ts";
 import type { ConvStructure } from "../../kernel/structure.ts";
 import { affineAccess, bytesAlong, plus, times, toIndex, type AffineAccess } from "../loops/affine.ts";
 import { addressOf, loadAt, storeAt, type KernelBuilder } from "../builder.ts";
+import { eitherEngine } from "./byte-dots.ts";
+import { byteCopier, bytePadding, byteRowSums, type ByteRows, type Copier } from "./byte-rows.ts";
 import { span, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
 import { emitWiden, splatZero } from "./integer.ts";
 import type { TileKind } from "./tile.ts";
@@ -21,6 +23,8 @@ export interface InputRows {
   readonly rowBytes: Dim;
   readonly positionBytes: number;
   readonly channelBytes: Dim;
+  /** How they lie where the engine multiplies bytes. */
+  readonly bytes?: ByteRows;
 }
 
 /** Reads positions (outer, inner) and channel of the input at the bound batch and group. */
@@ -58,43 +62,47 @@ export const elementBytes = (kind: TileKind): number => (kind.kind === "float" ?
 export const scratchChannels = (s: ConvStructure, kind: TileKind, group = 2): number =>
   (kind.kind === "float" ? Number(s.inputChannel.extent) : Math.ceil(Number(s.inputChannel.extent) / group) * group);
 
-/** Scratch for the input of `rows` rows of output. The result copies what `count` rows from `first` on read. */
-export function rowScratch(b: KernelBuilder, s: ConvStructure, p: ConvProblem, rows: number, kind: TileKind, group = 2): (into: Stmt[], first: Expr, count: Expr, positions: ReadonlyMap<Axis, Expr>) => InputRows {
+/** Scratch for the input of `rows` rows of output; with `shift`, as bytes where the engine multiplies those. The result copies what `count` rows from `first` on read. */
+export function rowScratch(b: KernelBuilder, s: ConvStructure, p: ConvProblem, rows: number, kind: TileKind, group = 2, shift?: Expr): (into: Stmt[], first: Expr, count: Expr, positions: ReadonlyMap<Axis, Expr>) => InputRows {
   const channels = scratchChannels(s, kind, group), size = elementBytes(kind);
   const width = dimMax(0, span(p.inner, p.inner.count)), height = span(p.outer, rows);
   const buffer = b.temporary("input", kind.kind === "float" ? "float32" : "int16", [dimMax(0, height), width, channels]);
-  const rowBytes = dimMul(width, channels * size);
+  const rowBytes = dimMul(width, channels * size), sums = shift && byteRowSums(b, p, { rows, height: dimMax(0, height), width, channels });
   return (into, first, count, positions) => {
     const start = b.let(into, "input", addressOf(buffer));
     const begin = b.let(into, "begin", plus(times(first, p.outer.stride), times(toIndex(p.outer.pad), -1)));
     const needed = b.letIndex(into, "needed", plus(times(plus(count, -1), p.outer.stride), (p.outer.taps - 1) * p.outer.dilation + 1));
     const source = inputAccess(b, s, p, positions);
     const base = source && b.let(into, "source", source.access.base);
-    const copy = copierOf(b, into, s, kind, channels);
-    b.loop(into, "i", 0, needed, 1, isSymbolic(height) ? 2 ** 16 : Math.max(0, height), (i, body) => {
-      const at = b.let(body, "at", add(begin, i)), to = b.let(body, "to", plus(start, times(i, toIndex(rowBytes))));
+    const fill = (target: Stmt[], { positionBytes, copy, pad }: RowForm): void => b.loop(target, "i", 0, needed, 1, isSymbolic(height) ? 2 ** 16 : Math.max(0, height), (i, body) => {
+      const at = b.let(body, "at", add(begin, i)), to = b.let(body, "to", plus(start, times(i, toIndex(dimMul(width, positionBytes)))));
       const inside: Stmt[] = [], outside: Stmt[] = [];
-      if (source && base) copyRow(b, inside, s, p.inner, source, b.let(inside, "row", plus(base, times(at, toIndex(bytesAlong(source.access, source.outer))))), to, width, channels * size, copy);
-      emitZero(b, outside, to, dimMul(width, (channels * size) / 4));
+      if (source && base) copyRow(b, inside, s, p.inner, source, b.let(inside, "row", plus(base, times(at, toIndex(bytesAlong(source.access, source.outer))))), to, width, { positionBytes, copy, pad });
+      pad(outside, to, dimMul(width, positionBytes / 4));
       body.push({ kind: "if", condition: and(ge(at, 0), lt(at, toIndex(p.outer.input))), then: { kind: "block", body: inside }, else: { kind: "block", body: outside } });
     });
-    return { pointer: start, rowBytes, positionBytes: channels * size, channelBytes: size };
+    const plain = (target: Stmt[]): void => fill(target, { positionBytes: channels * size, copy: copierOf(b, target, s, kind, channels), pad: (body, to, words) => emitZero(b, body, to, words) });
+    if (!shift || !sums) plain(into);
+    else eitherEngine(into, (target) => {
+      fill(target, { positionBytes: channels, copy: byteCopier(b, s.input.dtype, channels), pad: bytePadding(b, target, shift) });
+      sums.fill(target, start, needed, count);
+    }, plain);
+    return { pointer: start, rowBytes, positionBytes: channels * size, channelBytes: size, ...(sums ? { bytes: sums.bytes } : {}) };
   };
 }
+/** How a row is written: bytes of a position, what copies positions, and what writes so many words of padding. */
+interface RowForm { readonly positionBytes: number; readonly copy: Copier; readonly pad: (into: Stmt[], to: Expr, words: Dim) => void }
 
-/** Copies positions that are `positionBytes` apart, with channels `channelBytes` apart. */
-type Copier = (into: Stmt[], from: Expr, to: Expr, count: Dim, positionBytes: Dim, channelBytes: Dim) => void;
-
-/** One row: zeros, input, zeros. */
-function copyRow(b: KernelBuilder, into: Stmt[], s: ConvStructure, d: SpatialDim, source: InputAccess, row: Expr, to: Expr, width: Dim, scratchBytes: number, copy: Copier): void {
+/** One row: padding, input, padding. */
+function copyRow(b: KernelBuilder, into: Stmt[], s: ConvStructure, d: SpatialDim, source: InputAccess, row: Expr, to: Expr, width: Dim, { positionBytes: scratchBytes, copy, pad }: RowForm): void {
   const left = dimMax(0, dimMin(d.pad, width)), skipped = dimMax(0, dimMul(d.pad, -1));
   const middle = dimMax(0, dimMin(dimSub(d.input, skipped), dimSub(width, left))), right = dimSub(dimSub(width, left), middle);
   const positionBytes = bytesAlong(source.access, source.inner);
   const from = b.letIndex(into, "from", plus(row, times(toIndex(skipped), toIndex(positionBytes))));
   const target = b.letIndex(into, "target", plus(to, times(toIndex(left), scratchBytes)));
-  if (left !== 0) emitZero(b, into, to, dimMul(left, scratchBytes / 4));
+  if (left !== 0) pad(into, to, dimMul(left, scratchBytes / 4));
   copy(into, from, target, middle, positionBytes, bytesAlong(source.access, s.inputChannel));
-  if (right !== 0) emitZero(b, into, b.let(into, "end", plus(target, times(toIndex(middle), scratchBytes))), dimMul(right, scratchBytes / 4));
+  if (right !== 0) pad(into, b.let(into, "end", plus(target, times(toIndex(middle), scratchBytes))), dimMul(right, scratchBytes / 4));
 }
 
 function copierOf(b: KernelBuilder, into: Stmt[], s: ConvStructure, kind: TileKind, padded: number): Copier {

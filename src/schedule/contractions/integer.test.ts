@@ -56,7 +56,7 @@ function integerCase(op: OpDef, inputs: readonly (Input | undefined)[], attribut
   return { c: { kernel, data, weights, layouts, dims: (s) => present(sizes[s], s) }, out };
 }
 
-function check(op: OpDef, inputs: readonly (Input | undefined)[], attributes: Readonly<Record<string, unknown>> = {}, sizes: Readonly<Record<string, number>> = {}, bits: 7 | 8 = 8): void {
+function check(op: OpDef, inputs: readonly (Input | undefined)[], attributes: Readonly<Record<string, unknown>> = {}, sizes: Readonly<Record<string, number>> = {}, bits?: 7): void {
   for (const last of [false, true]) {
     const { c, out } = integerCase(op, inputs, attributes, sizes, last);
     const { context, packed, quads } = contextOf(c);
@@ -94,18 +94,18 @@ describe("integer products", () => {
   });
 });
 
-interface Conv { readonly x: readonly number[]; readonly w: readonly number[]; readonly group?: number; readonly pads?: readonly number[]; readonly strides?: readonly number[]; readonly dilations?: readonly number[] }
+interface Conv { readonly bits?: 7; readonly x: readonly number[]; readonly w: readonly number[]; readonly group?: number; readonly pads?: readonly number[]; readonly strides?: readonly number[]; readonly dilations?: readonly number[] }
 
 function checkConv(o: Conv): void {
   const m = o.w[0] ?? 1;
   const attributes = { auto_pad: "NOTSET", group: o.group ?? 1, strides: o.strides ?? o.x.slice(2).map(() => 1), dilations: o.dilations ?? o.x.slice(2).map(() => 1), pads: o.pads ?? o.x.slice(2).flatMap(() => [0, 0]), kernel_shape: o.w.slice(2) };
   for (const wType of ["int8", "uint8"] as const) {
-    const x = { tensor: bytes(o.x, 1) }, w = fixed(bytes(o.w, 2, wType));
-    check(ConvInteger, [x, w, { tensor: scalar("uint8", 121) }, undefined], attributes);
+    const x = { tensor: bytes(o.x, 1) }, w = fixed(o.bits ? wholeNumbers(o.w, 2, wType, 128) : bytes(o.w, 2, wType));
+    check(ConvInteger, [x, w, { tensor: scalar("uint8", 121) }, o.bits && wType === "uint8" ? fixed(scalar("uint8", 128)) : undefined], attributes, {}, o.bits);
     const bias: Tensor = { dtype: "int32", dims: [m], data: Int32Array.from({ length: m }, (_, i) => i * 31 - 50) };
     const scales: Tensor = { dtype: "float32", dims: [m], data: Float32Array.from({ length: m }, (_, i) => 0.01 + i * 0.001) };
-    const zeros = bytes([m], 5, wType);
-    check(QLinearConv, [x, fixed(scalar("float32", 0.02)), fixed(scalar("uint8", 121)), w, fixed(scales), fixed(zeros), fixed(scalar("float32", 0.4)), fixed(scalar("uint8", 7)), fixed(bias)], attributes);
+    const zeros = o.bits ? scalar(wType, wType === "int8" ? 1 : 120) : bytes([m], 5, wType);
+    check(QLinearConv, [x, fixed(scalar("float32", 0.02)), fixed(scalar("uint8", 121)), w, fixed(scales), fixed(zeros), fixed(scalar("float32", 0.4)), fixed(scalar("uint8", 7)), fixed(bias)], attributes, {}, o.bits);
   }
 }
 
@@ -155,6 +155,14 @@ describe("integer convolutions", () => {
     checkConv({ x: [1, 4, 9, 10], w: [3, 4, 3, 3], strides: [2, 2], pads: [0, 0, 1, 1] });
     checkConv({ x: [1, 1, 12, 5], w: [8, 1, 10, 4], strides: [2, 2], pads: [4, 1, 5, 1] });
     checkConv({ x: [1, 6, 11], w: [5, 6, 3], pads: [2, 2], dilations: [2] });
+  });
+  it("of bytes: pointwise, padded, strided, dilated, groups, one dimension, images", () => {
+    checkConv({ bits: 7, x: [1, 8, 3, 6], w: [9, 8, 1, 1] });
+    checkConv({ bits: 7, x: [2, 4, 5, 7], w: [8, 4, 3, 3], pads: [1, 1, 1, 1] });
+    checkConv({ bits: 7, x: [1, 20, 9, 10], w: [11, 20, 3, 3], strides: [2, 2], pads: [0, 0, 1, 1] });
+    checkConv({ bits: 7, x: [1, 8, 9, 6], w: [16, 4, 3, 2], group: 2, dilations: [1, 2], pads: [1, 0, 1, 1] });
+    checkConv({ bits: 7, x: [1, 12, 11], w: [5, 12, 3], pads: [2, 2], dilations: [2] });
+    checkConv({ bits: 7, x: [1, 16, 1, 40], w: [5, 16, 1, 5], strides: [1, 3], pads: [0, 2, 0, 2] });
   });
   it("groups and depthwise", () => {
     checkConv({ x: [1, 6, 4, 5], w: [4, 3, 3, 3], group: 2, pads: [1, 1, 1, 1] });
