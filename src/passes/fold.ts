@@ -23,7 +23,7 @@ export interface FoldOptions {
   readonly symbolic?: boolean;
   /** Keep constants quantised where rules may compute with the integers. Default false. */
   readonly keepQuantized?: boolean;
-  /** A folded result may have at most this many bytes, unless its inputs have more together. */
+  /** A folded result may have at most this many bytes, unless its inputs, each counted once, have more together. */
   readonly maxBytes?: number;
 }
 const defaultMaxBytes = 64 * 1024 * 1024;
@@ -69,7 +69,7 @@ function evaluated(node: Node, maxBytes: number): readonly (Tensor | undefined)[
   const evaluate = evaluationOf(node.op);
   if (!evaluate || subgraphs(node).length || node.inputs.length === 0 || !node.inputs.every((v) => v === undefined || isConstant(v))) return undefined;
   const inputs = node.inputs.map((v) => v?.constant);
-  const given = inputs.reduce((n, t) => n + (t ? byteLength(t) : 0), 0);
+  const given = [...new Set(inputs)].reduce((n, t) => n + (t ? byteLength(t) : 0), 0);
   for (const v of node.outputs) {
     if (!isStatic(v.type.shape)) continue;
     if (byteLength({ dtype: v.type.dtype, dims: v.type.shape, data: [] }) > Math.max(maxBytes, given)) return undefined;

@@ -126,6 +126,7 @@ describe("folding", () => {
   });
   test("never what would become large", () => {
     expect(left((b) => b.add(op.Add, [b.input("x", [3]), b.add(op.Expand, [b.numbers([1, 2, 3]), b.int64(40, 3)])]), { maxBytes: 100 })).toBe("Expand Add");
+    expect(left((b) => { const c = b.numbers(Array.from({ length: 20 }, (_, i) => i + 0.5)); return b.add(op.Exp, [b.add(op.Concat, [c, c], { axis: 0 })]); }, { maxBytes: 100 })).toBe("Concat Exp");
   });
 });
 
