@@ -55,6 +55,20 @@ const cases: Readonly<Record<string, Case>> = {
       ])],
     },
   },
+  "MatMulNBits": {
+    joined: 4, apart: 6, feeds: [noise(1, 40), noise(13, 40)].map((x) => ({ x })),
+    model: {
+      opset: 17, inputs: { x: f("n", 40) }, outputs: outputs(3),
+      initializers: named(3, (i) => {
+        const n = [16, 3, 9][i] ?? 1, bytes = (...dims: readonly number[]): Tensor => fromNumbers("uint8", dims, Array.from({ length: dims.reduce((a, b) => a * b, 1) }, () => Math.floor(random() * 256)));
+        return [[`w${i}`, bytes(n, 3, 8)], [`s${i}`, f32([n * 3], ...Array.from({ length: n * 3 }, () => 0.01 + 0.02 * random()))], [`z${i}`, bytes(n * 2)], [`b${i}`, noise(n)]];
+      }),
+      nodes: each(3, (i) => [
+        { ...node("MatMulNBits", ["x", `w${i}`, `s${i}`, ...(i === 1 ? [] : [`z${i}`]), ...(i === 2 ? ["", "b2"] : [])], [`m${i}`], { K: 40, N: [16, 3, 9][i] ?? 1, bits: 4, block_size: 16 }), domain: "com.microsoft" },
+        node("Softmax", [`m${i}`], [`y${i}`]),
+      ]),
+    },
+  },
   "1x1 convolutions": { joined: 5, apart: 7, feeds: images, model: convolutions(1, {}, 4) },
   "3x3 convolutions": { joined: 5, apart: 7, feeds: images, model: convolutions(3, { pads: [1, 1, 1, 1] }, 4) },
   "3x3 convolutions of many channels": { joined: 5, apart: 7, feeds: images, model: convolutions(3, { pads: [1, 1, 1, 1], strides: [1, 1] }, 16) },

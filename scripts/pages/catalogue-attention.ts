@@ -28,7 +28,7 @@ export const attention: CatalogueSection = {
     row("a soft cap on the scores (Tanh)", "rule", "divisor and factor alike, or the scale joined with them", "recognise-attention"),
     row("sliding windows and sinks", "operator", "parameters of Attention and GroupQueryAttention; a window spelled out is a mask"),
     row("paged attention", "none", "it serves many requests from one pool of memory; a session here is one"),
-    row("joined products of weights in 4 bits", "missing", "each MatMulNBits is a call; their blocks are not joined"),
+    row("joined products of weights in 4 bits", "rule", "MatMulNBits, and products with DequantizeLinear in blocks or by column: bytes, scales and zero points lie side by side. Gate and up, each with work of its own behind it, stay two calls, whose time is that of reading the weights", "merge-sibling-products"),
     row("mixtures of experts from TopK and loops", "missing", "run as they are written"),
     row("linear attention, causal convolution, scans", "operator", "LinearAttention, CausalConvWithState and Scan have kernels of their own"),
     row("dropout of probabilities", "simplified", "gone for inference; a training mode that is fed refuses with a code"),

@@ -27,6 +27,8 @@ export interface SiblingKind {
   readonly biasInput?: number;
   /** The weights' zero points, one or one a column: then elements are integers. */
   readonly zeroInput?: number;
+  /** Constants beside the weights that have their axis of columns too: scales and zero points of blocks. Inputs 2 and on, and the only ones. */
+  readonly besideWeights?: readonly number[];
   /** Inputs beside the first that all must have in common. */
   readonly sharedInputs?: readonly number[];
   /** Whether a node may be joined at all: such as only one group of a convolution. Default: always. */
@@ -54,15 +56,16 @@ function standsAlone(node: Node, kind: SiblingKind): boolean {
   const { inputs, outputs } = node, [, weight] = inputs, bias = kind.biasInput === undefined ? undefined : inputs[kind.biasInput];
   const zero = kind.zeroInput === undefined ? undefined : inputs[kind.zeroInput];
   const plain = (!bias || (isConstant(bias) && bias.type.shape.slice(0, -1).every((d) => d === 1))) && (!zero || (isConstant(zero) && zero.type.shape.length <= 1));
-  return weight !== undefined && isConstant(weight) && weight.uses.length === 1 && sizeOf(weight.constant.dims) > 0 && plain && outputs.length === 1 && (kind.accepts?.(node) ?? true);
+  const known = (kind.besideWeights ?? []).every((i) => !inputs[i] || isConstant(inputs[i]));
+  return weight !== undefined && known && isConstant(weight) && weight.uses.length === 1 && sizeOf(weight.constant.dims) > 0 && plain && outputs.length === 1 && (kind.accepts?.(node) ?? true);
 }
 
 /** Whether the weights differ in nothing but their columns, and the attributes in nothing at all. */
 function fitsBeside(a: Node, b: Node, kind: SiblingKind): boolean {
-  const [, p] = a.inputs, [, q] = b.inputs, axis = kind.weightAxis(a);
-  return p !== undefined && q !== undefined && p.type.dtype === q.type.dtype && p.type.shape.length === q.type.shape.length
-    && (kind.sharedInputs ?? []).every((i) => a.inputs[i] === b.inputs[i])
-    && p.type.shape.every((d, i) => i === axis || d === q.type.shape[i]) && sameAttributes(a, b);
+  const axis = kind.weightAxis(a);
+  const alike = (p: Value | undefined, q: Value | undefined): boolean => (p && q ? p.type.dtype === q.type.dtype && p.type.shape.length === q.type.shape.length && p.type.shape.every((d, i) => i === axis || d === q.type.shape[i]) : p === q);
+  return [1, ...(kind.besideWeights ?? [])].every((i) => alike(a.inputs[i], b.inputs[i]))
+    && (kind.sharedInputs ?? []).every((i) => a.inputs[i] === b.inputs[i]) && sameAttributes(a, b);
 }
 /** Whether two nodes say the same of what they do. */
 export const sameAttributes = (a: Pick<Node, "attributes">, b: Pick<Node, "attributes">): boolean => {
@@ -233,6 +236,10 @@ function insertJoined(joined: Joined, kind: SiblingKind, edit: Editor): Replacem
   const constantsOf = (index: number): (Tensor | undefined)[] => branches.map((b) => b.contraction.inputs[index]?.constant);
   const weights = constantsOf(1).filter((t): t is Tensor => t !== undefined);
   const inputs: (Value | undefined)[] = [node.inputs[0], edit.constant(sideBySide(weights, kind.weightAxis(node)), `${node.name}_weights`)];
+  for (const index of kind.besideWeights ?? []) {
+    const parts = constantsOf(index).filter((t): t is Tensor => t !== undefined);
+    inputs.push(parts.length > 0 ? edit.constant(sideBySide(parts, kind.weightAxis(node)), `${node.name}_columns_${index}`) : undefined);
+  }
   const biases = kind.biasInput === undefined ? [] : constantsOf(kind.biasInput);
   if (biases.some((b) => b !== undefined)) inputs.push(edit.constant(columnValues(biases, columns, 0), `${node.name}_biases`));
   if (kind.zeroInput !== undefined) {
