@@ -104,12 +104,5 @@ const onlyMoves = (t: Tensor, spec: PackSpec): boolean =>
 function isUniform(t: Tensor): boolean {
   if (t.dtype === "string" || sizeOf(t.dims) <= 1) return false;
   const bytes = bytesOf(t), element = byteSize(t.dtype);
-  if (element === 4 && bytes.byteOffset % 4 === 0) {
-    const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
-    const [first] = words;
-    for (let i = 1; i < words.length; i++) if (words[i] !== first) return false;
-    return true;
-  }
-  for (let i = element; i < bytes.length; i++) if (bytes[i] !== bytes[i - element]) return false;
-  return true;
+  return sameBytes(bytes.subarray(element), bytes.subarray(0, bytes.length - element));
 }

@@ -97,14 +97,18 @@ function visitOperands(e: Expr, visit: (e: Expr) => void, seen: Set<Expr>): void
 
 /** Calls `visit` once for every distinct object in the expressions of a statement and of those nested in it. */
 export function visitExprsOf(s: Stmt, visit: (e: Expr) => void, seen: Set<Expr> = new Set()): void {
+  visitOwnExprs(s, visit, seen);
+  for (const inner of bodiesOf(s)) visitExprsOf(inner, visit, seen);
+}
+
+/** Calls `visit` once for every distinct object in the expressions that a statement holds itself. */
+export function visitOwnExprs(s: Stmt, visit: (e: Expr) => void, seen: Set<Expr>): void {
   switch (s.kind) {
     case "for":
       visitExpr(s.begin, visit, seen);
       visitExpr(s.end, visit, seen);
-      visitExprsOf(s.body, visit, seen);
       return;
-    case "split": visitExprsOf(s.body, visit, seen); return;
-    case "block": for (const inner of s.body) visitExprsOf(inner, visit, seen); return;
+    case "block": case "split": return;
     case "let": case "assign": case "accumulate": visitExpr(s.value, visit, seen); return;
     case "store":
       for (const i of s.indices) visitExpr(i, visit, seen);
@@ -114,12 +118,33 @@ export function visitExprsOf(s: Stmt, visit: (e: Expr) => void, seen: Set<Expr> 
       visitExpr(s.pointer, visit, seen);
       visitExpr(s.value, visit, seen);
       return;
-    case "if":
-      visitExpr(s.condition, visit, seen);
-      visitExprsOf(s.then, visit, seen);
-      if (s.else) visitExprsOf(s.else, visit, seen);
-      return;
+    case "if": visitExpr(s.condition, visit, seen); return;
     default: assertNever(s);
+  }
+}
+
+/** Whether `test` holds of an expression in a statement or in those nested in it; asks no further than it must. */
+export function someExprOf(s: Stmt, test: (e: Expr) => boolean, seen: Set<Expr> = new Set()): boolean {
+  switch (s.kind) {
+    case "for": return someExpr(s.begin, test, seen) || someExpr(s.end, test, seen) || someExprOf(s.body, test, seen);
+    case "split": return someExprOf(s.body, test, seen);
+    case "block": return s.body.some((inner) => someExprOf(inner, test, seen));
+    case "let": case "assign": case "accumulate": return someExpr(s.value, test, seen);
+    case "store": return s.indices.some((i) => someExpr(i, test, seen)) || someExpr(s.value, test, seen);
+    case "storeAt": return someExpr(s.pointer, test, seen) || someExpr(s.value, test, seen);
+    case "if": return someExpr(s.condition, test, seen) || someExprOf(s.then, test, seen) || (s.else !== undefined && someExprOf(s.else, test, seen));
+    default: return assertNever(s);
+  }
+}
+function someExpr(e: Expr, test: (e: Expr) => boolean, seen: Set<Expr>): boolean {
+  const before = seen.size;
+  if (seen.add(e).size === before) return false;
+  if (test(e)) return true;
+  switch (e.kind) {
+    case "const": case "axis": case "dim": case "local": return false;
+    case "loadAt": return someExpr(e.pointer, test, seen);
+    case "binary": return someExpr(e.a, test, seen) || someExpr(e.b, test, seen);
+    default: return operandsOf(e).some((c) => someExpr(c, test, seen));
   }
 }
 
@@ -142,9 +167,10 @@ export function bodiesOf(s: Stmt): readonly Stmt[] {
     case "for": case "split": return [s.body];
     case "block": return s.body;
     case "if": return s.else ? [s.then, s.else] : [s.then];
-    default: return [];
+    default: return none;
   }
 }
+const none: readonly Stmt[] = [];
 
 /** Every statement, outermost first. */
 export function visitStmt(s: Stmt, visit: (s: Stmt) => void): void {
@@ -157,6 +183,17 @@ export function visitStmt(s: Stmt, visit: (s: Stmt) => void): void {
       if (s.else) visitStmt(s.else, visit);
       return;
     default:
+  }
+}
+
+/** Whether `test` holds of a statement or of one nested in it; asks no further than it must. */
+export function someStmt(s: Stmt, test: (s: Stmt) => boolean): boolean {
+  if (test(s)) return true;
+  switch (s.kind) {
+    case "for": case "split": return someStmt(s.body, test);
+    case "block": return s.body.some((child) => someStmt(child, test));
+    case "if": return someStmt(s.then, test) || (s.else !== undefined && someStmt(s.else, test));
+    default: return false;
   }
 }
 

@@ -11,7 +11,8 @@ import { constant, op, optionalInput, value, type ConstantValue, type OpPattern 
 import { isRefusal, refuse, type Editor } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
 import type { Affine, Channels } from "./affine.ts";
-import { oneChannel, roundOnce, scaled, whyNotAdded, whyNotCopied, type ChannelMap } from "./folded-tensor.ts";
+import { byColumn, byFilter, oneChannel, type ChannelMap } from "./channel-map.ts";
+import { roundOnce, scaledOnce, whyNotAdded, whyNotCopied } from "./folded-tensor.ts";
 
 export interface Operands {
   readonly x: Value;
@@ -39,8 +40,7 @@ function scaleWeight({ weight, anchor }: Operands, { scale }: Affine, channels: 
   if (isIdentity(scale)) return () => weight;
   const kept = whyNotCopied(weight, anchor);
   if (kept) return kept;
-  const { dtype, dims } = weight.constant;
-  const folded = roundOnce(`the weight of '${anchor.name}'`, dtype, dims, scaled(weight.constant, scale, channels), channels);
+  const folded = scaledOnce(`the weight of '${anchor.name}'`, weight.constant, scale, channels, channels);
   return isRefusal(folded) ? folded : () => edit.constant(folded, `${weight.name}_folded`);
 }
 
@@ -69,7 +69,7 @@ function convolution(of: OpDef, channelsIn: (weight: Tensor, groups: number) => 
 
 export const intoConv: Contraction = convolution(Conv, ({ dims }) => {
   const count = dims[0] ?? 1, perChannel = sizeOf(dims) / count;
-  return { count, run: perChannel, of: (n) => n };
+  return byFilter(count, perChannel);
 }, [
   (b) => b.add(Conv, [b.input("x", [2, 3, 7, 6]), b.random([4, 3, 3, 3]), b.random([4])], { pads: [1, 1, 1, 1] }, "conv"),
   (b) => b.add(Conv, [b.input("x", ["batch", 4, 5, 5]), b.random([6, 2, 3, 3])], { group: 2, strides: [2, 2] }, "conv"),
@@ -79,8 +79,7 @@ export const intoConv: Contraction = convolution(Conv, ({ dims }) => {
 
 export const intoConvTranspose: Contraction = convolution(ConvTranspose, ({ dims }, groups) => {
   const [inputs = 1, perGroup = 1] = dims, taps = sizeOf(dims.slice(2));
-  const inputsPerGroup = inputs / groups;
-  return { count: perGroup * groups, run: taps, of: (n) => Math.floor(n / perGroup / inputsPerGroup) * perGroup + (n % perGroup) };
+  return { count: perGroup * groups, run: taps, width: perGroup, repeat: inputs / groups };
 }, [
   (b) => b.add(ConvTranspose, [b.input("x", [2, 3, 4, 5]), b.random([3, 4, 3, 3]), b.random([4])], { strides: [2, 2] }, "deconv"),
   (b) => b.add(ConvTranspose, [b.input("x", [1, 4, 5, 4]), b.random([4, 3, 2, 2])], { group: 2, pads: [1, 0, 0, 1] }, "deconv"),
@@ -93,7 +92,7 @@ export const intoGemm: Contraction = {
   fold(m, affine, edit) {
     const { dims } = m.weight.constant;
     const count = affine.scale.length, transposed = Boolean(m.anchor.attributes["transB"]);
-    const weight = scaleWeight(m, affine, transposed ? { count, run: dims[1] ?? 1, of: (n) => n } : { count, run: 1, of: (n) => n % count }, edit);
+    const weight = scaleWeight(m, affine, transposed ? byFilter(count, dims[1] ?? 1) : byColumn(count), edit);
     if (isRefusal(weight)) return weight;
     const bias = gemmBias(m, affine);
     if (isRefusal(bias)) return bias;
@@ -125,7 +124,7 @@ export const intoMatMul: Contraction = {
   channels: ({ weight, anchor }) => ({ axis: (anchor.outputs[0]?.type.shape.length ?? 1) - 1, count: weight.constant.dims[1] ?? 1 }),
   fold(m, affine, edit) {
     const count = affine.scale.length;
-    const weight = scaleWeight(m, affine, { count, run: 1, of: (n) => n % count }, edit);
+    const weight = scaleWeight(m, affine, byColumn(count), edit);
     if (isRefusal(weight)) return weight;
     const { name } = m.anchor;
     if (affine.shift.every((t) => t === 0)) return edit.insert(MatMul, [m.x, weight()], {}, { name });

@@ -4,7 +4,8 @@ import { Add, BatchNormalization, Mul, Sigmoid } from "../ops/index.ts";
 import { constant, op, value } from "../rewrite/pattern.ts";
 import { defineRule, isRefusal, reassociates, refuse } from "../rewrite/rule.ts";
 import { affineOfBatchNorm } from "./affine.ts";
-import { oneChannel, roundOnce, whyNotAdded } from "./folded-tensor.ts";
+import { oneChannel } from "./channel-map.ts";
+import { roundOnce, whyNotAdded } from "./folded-tensor.ts";
 
 const build = (attributes: Readonly<Record<string, number>>, variance = 1, mean = 1) => () => {
   const b = new GraphBuilder();

@@ -6,7 +6,8 @@ import { Add, Conv, Relu, Sub } from "../ops/index.ts";
 import { anyOf, commuted, constant, op, optionalInput, parameter, value } from "../rewrite/pattern.ts";
 import { defineRule, isRefusal, reassociates, refuse } from "../rewrite/rule.ts";
 import { perChannel } from "./affine.ts";
-import { oneChannel, roundOnce } from "./folded-tensor.ts";
+import { oneChannel } from "./channel-map.ts";
+import { roundOnce } from "./folded-tensor.ts";
 import { scaleInputs } from "./input-channels.ts";
 
 const build = (shift: (b: GraphBuilder, x: Value) => Value, attributes: Readonly<Record<string, number | readonly number[]>> = {}, used = false) => () => {

@@ -5,7 +5,8 @@ import { BatchNormalization, Conv, Relu } from "../ops/index.ts";
 import { constant, op, optionalInput, value } from "../rewrite/pattern.ts";
 import { defineRule, isRefusal, reassociates, refuse } from "../rewrite/rule.ts";
 import { affineOfBatchNorm } from "./affine.ts";
-import { oneChannel, roundOnce } from "./folded-tensor.ts";
+import { oneChannel } from "./channel-map.ts";
+import { roundOnce } from "./folded-tensor.ts";
 import { scaleInputs } from "./input-channels.ts";
 
 const build = (attributes: Readonly<Record<string, number | string | readonly number[]>>, centred = false, used = false) => () => {

@@ -1,23 +1,14 @@
 /** Folded constants: computed in float64 and rounded once to the dtype they are stored in, if that keeps their value. */
 import type { DType } from "../core/dtype.ts";
-import { byteLength, fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
+import { byteLength, fromNumbers, numericData, tensor, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { Node } from "../graph/graph.ts";
 import type { ConstantValue } from "../rewrite/pattern.ts";
 import { refuse } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
+import { ChannelWalk, type ChannelMap } from "./channel-map.ts";
 
 /** What rounding may cost: the root of the summed squared errors of a channel, relative to that of its values. */
 const tolerance: Partial<Readonly<Record<DType, number>>> = { float16: 1e-3, bfloat16: 8e-3, float32: 1e-6, float64: 1e-14 };
-
-/** Which channel an element belongs to, and how many there are. */
-export interface ChannelMap {
-  readonly count: number;
-  /** How many elements in a row are of one channel, at least. */
-  readonly run: number;
-  /** The channel of the n-th run. */
-  of(n: number): number;
-}
-export const oneChannel: ChannelMap = { count: 1, run: Number.MAX_SAFE_INTEGER, of: () => 0 };
 
 /**
  * The values in `dtype`. Refuses with `not-finite` where a value is NaN or infinite already, and with `precision-loss`
@@ -29,10 +20,11 @@ export function roundOnce(what: string, dtype: DType, dims: readonly number[], v
   const rounded = fromNumbers(dtype, dims, values);
   const stored = toNumbers(rounded);
   const error = new Float64Array(channels.count), size = new Float64Array(channels.count);
-  for (let i = 0, n = 0; i < values.length; n++) {
-    const channel = channels.of(n);
+  const walk = new ChannelWalk(channels);
+  for (let i = 0; i < values.length; walk.next()) {
+    const { channel } = walk;
     let wrong = error[channel] ?? 0, all = size[channel] ?? 0;
-    const begin = i, end = Math.min(i + channels.run, values.length);
+    const begin = i, end = Math.min(walk.end, values.length);
     for (; i < end; i++) {
       const value = values[i] ?? NaN, difference = (stored[i] ?? NaN) - value;
       wrong += difference * difference;
@@ -43,11 +35,13 @@ export function roundOnce(what: string, dtype: DType, dims: readonly number[], v
     error[channel] = wrong;
     size[channel] = all;
   }
-  const lost = error.map((e, channel) => (e === 0 ? 0 : Math.sqrt(e / (size[channel] ?? 1))));
-  const worst = lost.findIndex((l) => l > limit);
+  const lost = losses(error, size), worst = lost.findIndex((l) => l > limit);
   if (worst < 0) return rounded;
   return refuse("precision-loss", `${what} would lose ${lost[worst]?.toExponential(1)} of channel ${worst} in ${dtype}, more than ${limit}`, "keep this model's weights in float32");
 }
+
+/** For each channel, the root of its summed squared errors relative to that of its values. */
+const losses = (error: Float64Array, size: Float64Array): Float64Array => error.map((e, channel) => (e === 0 ? 0 : Math.sqrt(e / (size[channel] ?? 1))));
 
 /** What is wrong with the first of some elements that is not finite, or is stored so; undefined where only their squares are. */
 function whyNotFinite(what: string, dtype: DType, values: Float64Array, stored: ArrayLike<number>, begin: number, end: number): Refusal | undefined {
@@ -82,12 +76,46 @@ export function whyNotCopied(weight: ConstantValue, reader: Node): Refusal | und
   return refuse("shared-weight", `'${weight.name}' has ${bytes} bytes, more than ${largestCopy}, and is read by ${by} too`, `none: '${reader.name}' would need ${bytes} bytes more`);
 }
 
-/** Each element times its channel's factor. */
-export function scaled(weight: Tensor, factors: Float64Array, channels: ChannelMap): Float64Array {
-  const out = new Float64Array(toNumbers(weight));
-  for (let i = 0, n = 0; i < out.length; n++) {
-    const factor = factors[channels.of(n)] ?? 1;
-    for (const end = Math.min(i + channels.run, out.length); i < end; i++) out[i] = (out[i] ?? 0) * factor;
+/**
+ * The weight with each element times the factor of its channel by `factored`, rounded once. Refuses as `roundOnce` does,
+ * which judges it by `channels`.
+ */
+export function scaledOnce(what: string, weight: Tensor, factors: Float64Array, factored: ChannelMap, channels: ChannelMap): Tensor | Refusal {
+  const { dtype, dims } = weight;
+  const data = dtype === "float32" ? scaledFloats(numericData(weight) as Float32Array, factors, factored, channels) : undefined;
+  return data ? tensor(dtype, dims, data) : roundOnce(what, dtype, dims, scaled(weight, factors, factored), channels);
+}
+
+function scaled(weight: Tensor, factors: Float64Array, factored: ChannelMap): Float64Array {
+  const out = new Float64Array(toNumbers(weight)), walk = new ChannelWalk(factored);
+  for (let i = 0; i < out.length; walk.next()) {
+    const factor = factors[walk.channel] ?? 1;
+    for (const end = Math.min(walk.end, out.length); i < end; i++) out[i] = (out[i] ?? 0) * factor;
   }
   return out;
+}
+
+/** What `scaled` and `roundOnce` make of float32, in one pass over the weights; undefined where they refuse. */
+function scaledFloats(weight: Float32Array, factors: Float64Array, factored: ChannelMap, channels: ChannelMap): Float32Array | undefined {
+  const out = new Float32Array(weight.length), error = new Float64Array(channels.count), size = new Float64Array(channels.count);
+  const walk = new ChannelWalk(channels), scale = new ChannelWalk(factored);
+  for (let i = 0; i < weight.length; walk.next()) {
+    const { channel } = walk, end = Math.min(walk.end, weight.length);
+    let wrong = error[channel] ?? 0, all = size[channel] ?? 0;
+    while (i < end) {
+      const factor = factors[scale.channel] ?? 1, until = Math.min(scale.end, end);
+      for (; i < until; i++) {
+        const value = (weight[i] ?? 0) * factor, stored = Math.fround(value), difference = stored - value;
+        out[i] = stored;
+        wrong += difference * difference;
+        all += value * value;
+      }
+      if (i === scale.end) scale.next();
+    }
+    if (!Number.isFinite(wrong + all)) return undefined;
+    error[channel] = wrong;
+    size[channel] = all;
+  }
+  const limit = tolerance.float32 ?? 0;
+  return losses(error, size).some((l) => l > limit) ? undefined : out;
 }

@@ -4,7 +4,8 @@ import type { Node } from "../graph/graph.ts";
 import type { ConstantValue } from "../rewrite/pattern.ts";
 import { isRefusal } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
-import { roundOnce, scaled, whyNotCopied } from "./folded-tensor.ts";
+import { byFilter } from "./channel-map.ts";
+import { scaledOnce, whyNotCopied } from "./folded-tensor.ts";
 
 export interface ScaledWeight {
   readonly tensor: Tensor;
@@ -21,21 +22,20 @@ export function scaleInputs(weight: ConstantValue, conv: Node, scale: Float64Arr
   const { dims, dtype } = weight.constant;
   const [count = 1, perGroup = 1] = dims, taps = sizeOf(dims.slice(2)), filters = count / Number(conv.attributes["group"]);
   const values = toNumbers(weight.constant);
-  // Both by filter: the n-th run of `taps` elements.
-  const outputOf = (n: number): number => Math.floor(n / perGroup);
-  const inputOf = (n: number): number => Math.floor(outputOf(n) / filters) * perGroup + (n % perGroup);
-  const folded = scaled(weight.constant, scale, { count: scale.length, run: taps, of: inputOf });
-  const tensor = roundOnce(`the weight of '${conv.name}'`, dtype, dims, folded, { count, run: taps * perGroup, of: (n) => n });
+  const tensor = scaledOnce(`the weight of '${conv.name}'`, weight.constant, scale, { count: scale.length, run: taps, width: perGroup, repeat: filters }, byFilter(count, taps * perGroup));
   if (isRefusal(tensor)) return tensor;
   return {
     tensor, count,
     sums(shift, bias) {
       const out = Float64Array.from({ length: count }, (_, m) => bias?.[m] ?? 0);
-      for (let i = 0, n = 0; i < values.length; n++) {
-        const by = shift[inputOf(n)] ?? 0;
-        let sum = out[outputOf(n)] ?? 0;
-        for (const end = i + taps; i < end; i++) sum += (values[i] ?? 0) * by;
-        out[outputOf(n)] = sum;
+      for (let m = 0, i = 0; m < count; m++) {
+        const first = Math.floor(m / filters) * perGroup;
+        let sum = out[m] ?? 0;
+        for (let c = 0; c < perGroup; c++) {
+          const by = shift[first + c] ?? 0;
+          for (const end = i + taps; i < end; i++) sum += (values[i] ?? 0) * by;
+        }
+        out[m] = sum;
       }
       return out;
     },

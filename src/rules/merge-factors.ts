@@ -8,7 +8,8 @@ import { Mul, Neg } from "../ops/index.ts";
 import { commuted, constant, value, type ConstantValue } from "../rewrite/pattern.ts";
 import { defineRule, isRefusal, reassociates, refuse } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
-import { oneChannel, roundOnce } from "./folded-tensor.ts";
+import { oneChannel } from "./channel-map.ts";
+import { roundOnce } from "./folded-tensor.ts";
 
 /** A first factor below it may leave little of a value's bits, which a second one above 1 shows. */
 const smallFactor = 2 ** -10;

@@ -5,7 +5,8 @@ import type { Node } from "../graph/graph.ts";
 import { Conv, Relu } from "../ops/index.ts";
 import { constant, op, optionalInput, value, type ConstantValue } from "../rewrite/pattern.ts";
 import { approximates, defineRule, isRefusal, refuse, type Verdict } from "../rewrite/rule.ts";
-import { oneChannel, roundOnce } from "./folded-tensor.ts";
+import { byFilter, oneChannel } from "./channel-map.ts";
+import { roundOnce } from "./folded-tensor.ts";
 
 const isPointwise = (weight: ConstantValue): boolean => sizeOf(weight.constant.dims.slice(2)) === 1;
 const each = (node: Node, name: "pads" | "strides" | "dilations"): readonly number[] => { const x = node.attributes[name]; return Array.isArray(x) ? x.map(Number) : []; };
@@ -55,7 +56,7 @@ export const mergeFollowingConvs = defineRule({
       return sum;
     });
     const { dtype } = weight.constant;
-    const tensor = roundOnce(`the weight of '${after.name}'`, dtype, [count, inputs, ...kernel], product, { count, run: inputs * taps, of: (n) => n });
+    const tensor = roundOnce(`the weight of '${after.name}'`, dtype, [count, inputs, ...kernel], product, byFilter(count, inputs * taps));
     if (isRefusal(tensor)) return tensor;
     const shift = roundOnce(`the bias of '${after.name}'`, dtype, [count], bias, oneChannel);
     if (isRefusal(shift)) return shift;

@@ -4,6 +4,7 @@ import { GraphBuilder } from "../graph/build.ts";
 import { MatMul, Relu } from "../ops/index.ts";
 import { constant, op, value, type ConstantValue, type Predicate } from "../rewrite/pattern.ts";
 import { approximates, defineRule, isRefusal, refuse } from "../rewrite/rule.ts";
+import { byColumn } from "./channel-map.ts";
 import { roundOnce } from "./folded-tensor.ts";
 
 const matrix: Predicate<ConstantValue> = { wants: "a matrix", holds: (w) => w.constant.dims.length === 2 };
@@ -27,7 +28,7 @@ export const mergeFollowingProducts = defineRule({
     const a = toNumbers(weight.constant), b = toNumbers(nextWeight.constant), product = new Float64Array(rows * columns);
     for (let i = 0; i < rows; i++) for (let k = 0; k < inner; k++) for (let j = 0; j < columns; j++)
       product[i * columns + j] = (product[i * columns + j] ?? 0) + (a[i * inner + k] ?? 0) * (b[k * columns + j] ?? 0);
-    const tensor = roundOnce(`the matrix of '${after.name}'`, weight.constant.dtype, [rows, columns], product, { count: columns, run: 1, of: (n) => n % columns });
+    const tensor = roundOnce(`the matrix of '${after.name}'`, weight.constant.dtype, [rows, columns], product, byColumn(columns));
     return isRefusal(tensor) ? tensor : edit.insert(MatMul, [x, edit.constant(tensor, `${nextWeight.name}_merged`)], {}, { name: after.name });
   },
   example: build([5, 9, 4]),

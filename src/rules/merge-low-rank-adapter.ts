@@ -5,6 +5,7 @@ import type { Value } from "../graph/graph.ts";
 import { Add, MatMul, Relu } from "../ops/index.ts";
 import { anyOf, commuted, constant, op, value, type ConstantValue, type Predicate } from "../rewrite/pattern.ts";
 import { approximates, defineRule, isRefusal } from "../rewrite/rule.ts";
+import { byColumn } from "./channel-map.ts";
 import { roundOnce, whyNotCopied } from "./folded-tensor.ts";
 
 const matrix: Predicate<ConstantValue> = { wants: "a matrix", holds: (w) => w.constant.dims.length === 2 };
@@ -31,7 +32,7 @@ export const mergeLowRankAdapter = defineRule({
     const a = toNumbers(down.constant), b = toNumbers(up.constant), sum = Float64Array.from(toNumbers(weight.constant));
     for (let i = 0; i < rows; i++) for (let k = 0; k < inner; k++) for (let j = 0; j < columns; j++)
       sum[i * columns + j] = (sum[i * columns + j] ?? 0) + (a[i * inner + k] ?? 0) * (b[k * columns + j] ?? 0);
-    const merged = roundOnce(`the matrix of '${node.name}'`, weight.constant.dtype, [rows, columns], sum, { count: columns, run: 1, of: (n) => n % columns });
+    const merged = roundOnce(`the matrix of '${node.name}'`, weight.constant.dtype, [rows, columns], sum, byColumn(columns));
     if (isRefusal(merged)) return merged;
     const y = edit.insert(MatMul, [x, edit.constant(merged, `${weight.name}_adapted`)], {}, { name: node.name });
     return bias ? edit.insert(Add, [y, bias]) : y;

@@ -12,7 +12,8 @@ import { anyOf, commuted, constant, op, optionalInput, value, type ConstantValue
 import { approximates, defineRule, isRefusal, refuse } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
 import { affineOfBatchNorm } from "./affine.ts";
-import { oneChannel, roundOnce } from "./folded-tensor.ts";
+import { byFilter, oneChannel } from "./channel-map.ts";
+import { roundOnce } from "./folded-tensor.ts";
 
 /** A branch as a convolution: weights [M, C/groups, kernel…] and a bias of M elements. */
 interface Branch {
@@ -115,7 +116,7 @@ export const mergeParallelConvs = defineRule({
     const merged = merge(a, b);
     if (isRefusal(merged)) return merged;
     const { dims } = merged.of, { dtype } = weight.constant, perChannel = sizeOf(dims.slice(1));
-    const folded = roundOnce(`the weight of '${conv.name}'`, dtype, dims, merged.weight, { count: dims[0] ?? 1, run: perChannel, of: (n) => n });
+    const folded = roundOnce(`the weight of '${conv.name}'`, dtype, dims, merged.weight, byFilter(dims[0] ?? 1, perChannel));
     if (isRefusal(folded)) return folded;
     const bias = roundOnce(`the bias of '${conv.name}'`, dtype, [dims[0] ?? 1], merged.bias, oneChannel);
     if (isRefusal(bias)) return bias;

@@ -14,7 +14,8 @@ export function programDims(program: Program): SymbolicDim[] {
   const note = (d: Dim): void => { if (isSymbolic(d)) dims.set(d.key, d); };
   for (const step of allSteps(program.steps)) {
     if (step.kind !== "call") continue;
-    dimsOfBody(step.kernel.body, dims);
+    // Kernels that are alike read the same sizes, which the first of them has named.
+    if (!step.kernel.phases?.every((p) => p.like)) dimsOfBody(step.kernel.body, dims);
     for (const buffer of [...step.kernel.inputs, ...step.kernel.outputs, ...step.kernel.scratch]) note(program.placements.get(buffer)?.layout.offset ?? 0);
     for (const offset of threadScratch(step.kernel).offsets.values()) note(offset);
   }

@@ -10,7 +10,7 @@ import type { Kernel } from "../../kernel/kernel.ts";
 import type { PackSpec, Placement, Program, Step, Storage, Weight } from "../../kernel/program.ts";
 import { allSteps } from "../../kernel/segments.ts";
 import type { Stmt } from "../../kernel/stmt.ts";
-import { expressionsOf, visitExpr, visitStmt } from "../../kernel/traverse.ts";
+import { visitExpr, visitExprsOf, visitStmt } from "../../kernel/traverse.ts";
 import { signatureOf } from "../choices.ts";
 import { denseLayout, KernelBuilder, type ScheduleContext, type ScheduleTarget } from "../builder.ts";
 import { scheduleAttention } from "./attention.ts";
@@ -72,10 +72,8 @@ function mainOperands(kernel: Kernel): ReadonlySet<Buffer> {
 /** Every buffer that statements read or write. */
 function buffersOf(body: Stmt): ReadonlySet<Buffer> {
   const out = new Set<Buffer>();
-  visitStmt(body, (s) => {
-    if (s.kind === "store") out.add(s.buffer);
-    for (const e of expressionsOf(s)) visitExpr(e, (x) => { if (x.kind === "load" || x.kind === "address") out.add(x.buffer); });
-  });
+  visitStmt(body, (s) => { if (s.kind === "store") out.add(s.buffer); });
+  visitExprsOf(body, (x) => { if (x.kind === "load" || x.kind === "address") out.add(x.buffer); });
   return out;
 }
 

@@ -10,10 +10,10 @@ import { binary, constant, dimExpr, i32, local, type Buffer, type Expr, type Typ
 import { linearAdd, linearConstant, type Linear } from "../../kernel/linear.ts";
 import type { ExprTable } from "../../kernel/share.ts";
 import { block, loop, type Stmt } from "../../kernel/stmt.ts";
-import { expressionsOf, mapChildren, operandsOf, visitExpr, visitStmt } from "../../kernel/traverse.ts";
+import { bodiesOf, expressionsOf, mapChildren, operandsOf, visitExpr, visitOwnExprs, visitStmt } from "../../kernel/traverse.ts";
 import { assignedLocals } from "../../kernel/unchanging.ts";
 import {
-  branchScope, forget, functionScope, guardScope, homeOf, independent, lookup, loopScope, rootsOf, unite, type Changes, type Dependence, type Memory, type Scope,
+  branchScope, forget, functionScope, guardScope, homeOf, independent, intersects, lookup, loopScope, rootsOf, unchanged, unite, type Changes, type Dependence, type Memory, type Scope,
 } from "./scope.ts";
 
 type Select = Extract<Expr, { kind: "select" }>;
@@ -48,12 +48,11 @@ class Binder {
     this.options = options;
     this.assigned = assignedLocals(body);
     const count = (e: Expr): void => { this.uses.set(e, (this.uses.get(e) ?? 0) + 1); };
+    const countOperands = (e: Expr): void => { for (const operand of operandsOf(e)) count(operand); };
     const seen = new Set<Expr>();
     visitStmt(body, (s) => {
-      for (const root of expressionsOf(s)) {
-        count(root);
-        visitExpr(root, (e) => operandsOf(e).forEach(count), seen);
-      }
+      for (const root of expressionsOf(s)) count(root);
+      visitOwnExprs(s, countOperands, seen);
     });
     // Twice: a pointer may be assigned from one that is declared before it but assigned later.
     for (let pass = 0; pass < 2; pass++) visitStmt(body, (s) => {
@@ -91,14 +90,25 @@ class Binder {
   private changes(s: Stmt): Changes {
     let c = this.changed.get(s);
     if (c) return c;
-    c = { locals: new Set(), memory: new Set() };
-    const into = c;
-    visitStmt(s, (inner) => {
-      if (inner.kind === "assign" || inner.kind === "accumulate") into.locals.add(inner.name);
-      if (inner.kind === "storeAt") this.memoryAt(inner.pointer).forEach((m) => into.memory.add(m));
-    });
+    c = this.changesOf(s);
     this.changed.set(s, c);
     return c;
+  }
+  private changesOf(s: Stmt): Changes {
+    switch (s.kind) {
+      case "assign": case "accumulate": return { ...unchanged, locals: new Set([s.name]) };
+      case "storeAt": return { ...unchanged, memory: new Set(this.memoryAt(s.pointer)) };
+      case "for": case "split": return this.changes(s.body);
+      default: {
+        const all = { locals: new Set<string>(), memory: new Set<Memory>() };
+        for (const inner of bodiesOf(s)) {
+          const { locals, memory } = this.changes(inner);
+          for (const name of locals) all.locals.add(name);
+          for (const m of memory) all.memory.add(m);
+        }
+        return all;
+      }
+    }
   }
 
   private statement(s: Stmt, scope: Scope): void {
@@ -156,7 +166,7 @@ class Binder {
     }
     scope.statements.push({ kind: "let", name, value: lowered });
     scope.declared.add(name);
-    scope.values.set(value, local(name, value.type));
+    this.hold(value, local(name, value.type), scope);
   }
   private declaringScope(e: Expr, scope: Scope): Scope {
     if (e.kind === "local") for (let s: Scope | undefined = scope; s; s = s.parent) if (s.declared.has(e.name)) return s;
@@ -176,7 +186,7 @@ class Binder {
     if (guarded) scope.statements.push({ kind: "if", condition: binary("lt", begin, end), then: block(...guard.statements, done) });
     else {
       scope.statements.push(...guard.statements, done);
-      for (const [e, value] of guard.values) scope.values.set(e, value);
+      for (const [e, value] of guard.values) this.hold(e, value, scope);
       for (const name of guard.declared) scope.declared.add(name);
     }
     forget(changes, scope, (e) => this.dependence(e));
@@ -203,8 +213,13 @@ class Binder {
     home.statements.push({ kind: "let", name, value });
     home.declared.add(name);
     const named = local(name, e.type);
-    home.values.set(e, named);
+    this.hold(e, named, home);
     return named;
+  }
+  private hold(e: Expr, value: Expr, scope: Scope): void {
+    scope.values.set(e, value);
+    const { locals, memory } = this.dependence(e);
+    if (memory.size > 0 || intersects(locals, this.assigned)) scope.changeable.add(e);
   }
 
   private rebuild(e: Expr, scope: Scope): Expr {

@@ -9,6 +9,7 @@ import { dimExpr, i32, local, type Axis, type Expr } from "../../kernel/expr.ts"
 import { linearAdd, linearScale, type Linear } from "../../kernel/linear.ts";
 import type { ExprTable } from "../../kernel/share.ts";
 import { expressionsOf, mapExpr, mapStmtExprs, visitExpr, visitStmt } from "../../kernel/traverse.ts";
+import { hasLoops } from "../loops/cost.ts";
 
 type Loop = Extract<Stmt, { kind: "for" }>;
 
@@ -21,15 +22,9 @@ export function reduceStrength(body: Stmt, table: ExprTable, fresh: (hint: strin
     case "block": return block(...body.body.map((s) => reduceStrength(s, table, fresh)));
     case "if": return { ...body, then: reduceStrength(body.then, table, fresh), ...(body.else ? { else: reduceStrength(body.else, table, fresh) } : {}) };
     case "split": return { ...body, body: reduceStrength(body.body, table, fresh) };
-    case "for": return hasLoop(body.body) ? { ...body, body: reduceStrength(body.body, table, fresh) } : reduceLoop(body, table, fresh);
+    case "for": return hasLoops(body.body) ? { ...body, body: reduceStrength(body.body, table, fresh) } : reduceLoop(body, table, fresh);
     default: return body;
   }
-}
-
-function hasLoop(body: Stmt): boolean {
-  let found = false;
-  visitStmt(body, (s) => { if (s.kind === "for") found = true; });
-  return found;
 }
 
 function reduceLoop(s: Loop, table: ExprTable, fresh: (hint: string) => string): Stmt {

@@ -5,15 +5,27 @@
 import { invariant } from "../../core/assert.ts";
 import { binary, cast, constant, div, i32, mul, select, unary, type BinaryOp, type Expr, type Scalar, type Type, type UnaryOp } from "../../kernel/expr.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import { mapExpr, mapStmtExprs } from "../../kernel/traverse.ts";
+import { mapExpr, mapStmtExprs, someExprOf } from "../../kernel/traverse.ts";
 import { acoshF64, acosF64, asinF64, asinhF64, atanF64, atanhF64, cosF64, coshF64, erfF64, expF64, logF64, powF32, powF64, remF64, sinF64, sinhF64, tanF64, tanhF64 } from "./math-f64.ts";
 import { erfF32, expF32, expOfNegativeF32, logF32, onePlusErfF32, onePlusExpF32, tanhF32 } from "./math-f32.ts";
 
 /** The kernel with only operations that every target has as instructions. Scalars and vectors give the same bits. */
 export function legalizeMath(kernel: Kernel): Kernel {
+  if (!someExprOf(kernel.body, mayNeedMath)) return kernel;
   const sums = new Map<Expr, Expr>(), memo = new Map<Expr, Expr>();
   return { ...kernel, body: mapStmtExprs(kernel.body, (e) => mapExpr(mapExpr(e, sumNode, sums), legalNode, memo)) };
 }
+
+/** Whether an operation is of a kind that `legalNode` may change: those of which most kernels consist are not. */
+function mayNeedMath(e: Expr): boolean {
+  switch (e.kind) {
+    case "unary": return !instructions.has(e.op);
+    case "binary": return e.op === "pow" || e.op === "rem" || e.op === "div" || e.op === "shl" || e.op === "shr";
+    case "cast": return e.type.lanes > 1;
+    default: return false;
+  }
+}
+const instructions: ReadonlySet<UnaryOp> = new Set<UnaryOp>(["neg", "abs", "sqrt", "floor", "ceil", "trunc", "nearest", "not", "isnan", "isinf"]);
 
 /** Functions of float32 that cost less where they stand: 1 + e^±x, 1 + erf(x). */
 function sumNode(e: Expr): Expr {

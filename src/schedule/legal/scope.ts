@@ -33,7 +33,8 @@ function union<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): ReadonlySet<T> {
 }
 
 /** Locals assigned and memory written somewhere in a statement. */
-export interface Changes { readonly locals: Set<string>; readonly memory: Set<Memory> }
+export interface Changes { readonly locals: ReadonlySet<string>; readonly memory: ReadonlySet<Memory> }
+export const unchanged: Changes = { locals: new Set(), memory: new Set() };
 
 export interface Scope {
   readonly kind: "function" | "loop" | "guard" | "branch";
@@ -48,8 +49,10 @@ export interface Scope {
   readonly statements: Stmt[];
   /** Values that locals hold, by shared expression. */
   readonly values: Map<Expr, Expr>;
+  /** Those of `values` that read what the kernel changes somewhere. */
+  readonly changeable: Set<Expr>;
 }
-export const functionScope = (): Scope => ({ kind: "function", parent: undefined, axis: undefined, changes: undefined, certain: true, declared: new Set(), statements: [], values: new Map() });
+export const functionScope = (): Scope => ({ kind: "function", parent: undefined, axis: undefined, changes: undefined, certain: true, declared: new Set(), statements: [], values: new Map(), changeable: new Set() });
 export const loopScope = (parent: Scope, axis: Axis, changes: Changes): Scope => ({ ...functionScope(), kind: "loop", parent, axis, changes });
 export const guardScope = (parent: Scope, certain: boolean): Scope => ({ ...functionScope(), kind: "guard", parent, certain });
 export const branchScope = (parent: Scope): Scope => ({ ...functionScope(), kind: "branch", parent });
@@ -96,9 +99,11 @@ export function lookup(e: Expr, scope: Scope): Expr | undefined {
 export function forget(changes: Changes, scope: Scope, dependence: (e: Expr) => Dependence): void {
   if (changes.locals.size === 0 && changes.memory.size === 0) return;
   for (let s: Scope | undefined = scope; s; s = s.parent) {
-    for (const e of s.values.keys()) {
+    for (const e of s.changeable) {
       const d = dependence(e);
-      if (intersects(changes.locals, d.locals) || touches(changes.memory, d.memory)) s.values.delete(e);
+      if (!intersects(changes.locals, d.locals) && !touches(changes.memory, d.memory)) continue;
+      s.values.delete(e);
+      s.changeable.delete(e);
     }
   }
 }

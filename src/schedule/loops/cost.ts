@@ -1,7 +1,7 @@
 /** What loop bodies cost, roughly in instructions, to choose between ways of running them. */
 import type { Expr } from "../../kernel/expr.ts";
 import type { Stmt } from "../../kernel/stmt.ts";
-import { expressionsOf, operandsOf, visitStmt } from "../../kernel/traverse.ts";
+import { expressionsOf, operandsOf, someStmt, visitStmt } from "../../kernel/traverse.ts";
 import { typical } from "./strides.ts";
 
 /** Operations of an expression itself. */
@@ -63,8 +63,4 @@ export function innermostCost(s: Stmt): number {
   return most;
 }
 
-export function hasLoops(s: Stmt): boolean {
-  let found = false;
-  visitStmt(s, (x) => { if (x.kind === "for") found = true; });
-  return found;
-}
+export const hasLoops = (s: Stmt): boolean => someStmt(s, (x) => x.kind === "for");

@@ -1,7 +1,7 @@
 /** Reductions inside expressions become loops that accumulate into a local, before the statement that uses them. */
 import { constant, dimExpr, i32, local, type Axis, type Expr } from "../../kernel/expr.ts";
 import { block, loop, type Stmt } from "../../kernel/stmt.ts";
-import { expressionsOf, mapChildren, mapStmtExprs, visitExpr, visitStmt } from "../../kernel/traverse.ts";
+import { mapChildren, mapStmtExprs, someExprOf } from "../../kernel/traverse.ts";
 import type { Fresh } from "../fresh.ts";
 
 type Reduce = Extract<Expr, { kind: "reduce" }>;
@@ -11,7 +11,7 @@ type Reduce = Extract<Expr, { kind: "reduce" }>;
  * within their buffers regardless.
  */
 export function expandReductions(body: Stmt, fresh: Fresh): Stmt {
-  if (!hasReductions(body)) return body;
+  if (!someExprOf(body, (e) => e.kind === "reduce")) return body;
   switch (body.kind) {
     case "block": return block(...body.body.map((s) => expandReductions(s, fresh)));
     case "split": return { ...body, body: expandReductions(body.body, fresh) };
@@ -19,13 +19,6 @@ export function expandReductions(body: Stmt, fresh: Fresh): Stmt {
     case "if": return expandOwn({ ...body, then: expandReductions(body.then, fresh), ...(body.else ? { else: expandReductions(body.else, fresh) } : {}) }, fresh);
     default: return expandOwn(body, fresh);
   }
-}
-
-function hasReductions(body: Stmt): boolean {
-  let found = false;
-  const seen = new Set<Expr>();
-  visitStmt(body, (s) => expressionsOf(s).forEach((root) => visitExpr(root, (e) => { if (e.kind === "reduce") found = true; }, seen)));
-  return found;
 }
 
 /** The reductions in the statement's own expressions. */

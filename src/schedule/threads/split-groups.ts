@@ -7,7 +7,7 @@ import type { Buffer, Expr } from "../../kernel/expr.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Stmt } from "../../kernel/stmt.ts";
 import { localsOf } from "../../kernel/phases.ts";
-import { visitExpr, visitStmt } from "../../kernel/traverse.ts";
+import { someStmt, visitExpr, visitStmt } from "../../kernel/traverse.ts";
 import { assignedLocals, unwrittenInputs } from "../../kernel/unchanging.ts";
 import { statementsOf, type Loop } from "../loops/nest.ts";
 
@@ -18,12 +18,7 @@ export type Group =
 
 export const isParallel = (s: Stmt): s is Loop => s.kind === "for" && s.mode === "parallel";
 /** Statements that may be done again: declarations, and what writes working memory, which only structured kernels address. */
-export const isRepeatable = (s: Stmt): boolean => s.kind === "let" || contains(s, (x) => x.kind === "storeAt");
-function contains(s: Stmt, test: (s: Stmt) => boolean): boolean {
-  let found = false;
-  visitStmt(s, (x) => { if (test(x)) found = true; });
-  return found;
-}
+export const isRepeatable = (s: Stmt): boolean => s.kind === "let" || someStmt(s, (x) => x.kind === "storeAt");
 
 /** The groups in their order; undefined where there is no parallel loop, or locals carry values from one group to another. */
 export function groupsOf(kernel: Kernel): readonly Group[] | undefined {

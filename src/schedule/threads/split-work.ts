@@ -8,7 +8,7 @@ import { dimCeilDiv, dimEqual, dimMax, dimMul, dimProduct, dimRange, evaluateDim
 import { axisOf, binary, constant, dimExpr, i32, local, max, min, sub, type Expr } from "../../kernel/expr.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import { block, letLocal, type Stmt } from "../../kernel/stmt.ts";
-import { visitStmt } from "../../kernel/traverse.ts";
+import { someStmt } from "../../kernel/traverse.ts";
 import { plus, times, toIndex } from "../loops/affine.ts";
 import { freshNames, type Fresh } from "../fresh.ts";
 import { statementsOf, type Loop } from "../loops/nest.ts";
@@ -79,11 +79,7 @@ function inside(outer: Loop, levels: readonly Level[]): Level | undefined {
   return !isSymbolic(work) && work < leastWork / 4 ? undefined : level;
 }
 /** Loops that a structured schedule has marked say what they cost, and are all worth splitting. */
-function isStructured(loop: Loop): boolean {
-  let found = false;
-  visitStmt(loop, (s) => { if (s.kind === "for" && s.work !== undefined) found = true; });
-  return found;
-}
+const isStructured = (loop: Loop): boolean => someStmt(loop, (s) => s.kind === "for" && s.work !== undefined);
 
 /** The loops of a nest over the part of it from `from` to `to`, counted in iterations of the innermost one. */
 class Ranges {
