@@ -19,7 +19,7 @@ export interface ScaledWeight {
 export function scaleInputs(weight: ConstantValue, conv: Node, scale: Float64Array): ScaledWeight | Refusal {
   const kept = scale.every((f) => f === 1) ? undefined : whyNotCopied(weight, conv);
   if (kept) return kept;
-  const { dims, dtype } = weight.constant;
+  const { dims } = weight.constant;
   const [count = 1, perGroup = 1] = dims, taps = sizeOf(dims.slice(2)), filters = count / Number(conv.attributes["group"]);
   const values = toNumbers(weight.constant);
   const tensor = scaledOnce(`the weight of '${conv.name}'`, weight.constant, scale, { count: scale.length, run: taps, width: perGroup, repeat: filters }, byFilter(count, taps * perGroup));
