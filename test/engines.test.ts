@@ -12,13 +12,18 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compileModel } from "../src/compiler/compile.ts";
 import { isTensor, type Datum } from "../src/core/datum.ts";
 import { DiagnosticError } from "../src/core/diagnostic.ts";
-import { fromNumbers, toNumbers, type Tensor } from "../src/core/tensor.ts";
+import { fromNumbers, sameTensor, toNumbers, type Tensor } from "../src/core/tensor.ts";
+import { readModel } from "../src/onnx/read.ts";
+import { operators } from "../src/ops/index.ts";
+import { interpret } from "../src/reference/interpret.ts";
 import { leftOut, outside } from "./conformance/exclusions.ts";
 import { nodeCaseMismatch } from "./conformance/tolerance.ts";
 import { caseIds, difference, loadCase } from "./support/cases.ts";
 import { finelySplit } from "./support/finely-split.ts";
 import { loadNodeCase, nodeCaseNames } from "./support/node-cases.ts";
 import type { Job, Outcome, Outcomes, Way } from "./support/run-jobs.ts";
+import { modelBytes } from "./support/model-spec.ts";
+import { sevenBitConv, sevenBitMatMul, type SevenBitModel } from "./support/seven-bit-models.ts";
 import { fromWire, wires } from "./support/wire.ts";
 
 /** The newest Node's executable, where the package for this platform is installed. */
@@ -58,6 +63,15 @@ function addModel(id: string): void {
   add(id, compileModel(bytes, { strip: true }).artifact, feeds, allWays, compare, Object.keys(expected));
 }
 
+/** Where engines differ most: products of bytes, finely split too. */
+function addSevenBits({ name, spec, x }: SevenBitModel): void {
+  const bytes = modelBytes(spec), feeds = { x }, expected = interpret(readModel(bytes, operators).graph, feeds);
+  const compare = (output: string, actual: Tensor | undefined): string | undefined => { const e = expected[output]; return actual && e && sameTensor(actual, e) ? undefined : "other elements"; };
+  add(name, compileModel(bytes).artifact, feeds, allWays, compare, ["y"]);
+  add(`${name}, finely split`, finelySplit(bytes), feeds, allWays, compare, ["y"]);
+}
+const sevenBits = [sevenBitMatMul(1, 64, 40), sevenBitMatMul(37, 96, 21), sevenBitConv(32, 9, 1), sevenBitConv(16, 14, 3)];
+
 function addNodeCase(name: string): void {
   const { bytes, dataSets } = loadNodeCase(name), [set] = dataSets();
   if (!set || !onlyTensors(set.feeds) || !onlyTensors(set.expected)) return;
@@ -85,6 +99,7 @@ function runIn({ command: [executable = "", ...options] }: EngineCase): Outcomes
 
 beforeAll(() => {
   ids.forEach(addModel);
+  if (ids.length > 0) sevenBits.forEach(addSevenBits);
   nodeCaseNames().filter((name, i) => i % step === 0 && leftOut[name] === undefined).forEach(addNodeCase);
 }, 900_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }), 120_000);

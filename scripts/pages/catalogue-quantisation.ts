@@ -23,7 +23,7 @@ export const quantisation: CatalogueSection = {
     row("MatMulInteger or ConvInteger, Cast, Mul, Add", "partition", "scales and bias in the epilogue"),
     row("conversion to integers and back dropped in between layers", "none", "it changes values: what the model rounds is rounded"),
     row("padding by 0 between equal conversions, into the convolution behind", "rule", "the conversions go, and the convolution takes the padding", "drop-requantized-padding"),
-    row("dot products of bytes by relaxed SIMD", "missing", "exact only where one operand has 7 bits; weights of 8 bits would take two products, and engines without a dot product of bytes do three instructions for each"),
+    row("dot products of bytes by relaxed SIMD", "kernel", "where the weights of every column span 7 bits (a quantiser's reduced range): only then is it exact. Weights of 8 bits would take two products; they are multiplied in pairs of int16, as by engines without relaxed SIMD"),
     row("conversion from integers and back, by the same scale", "rule", "where its conditions hold", "drop-requantization"),
     row("conversion from one scale to another as one factor", "rule", "where all 256 integers come out the same", "merge-requantization"),
     row("Relu and Clip before QuantizeLinear", "rule", "where the range of the integers ends at the same limits", "absorb-limit-into-quantize"),

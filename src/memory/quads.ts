@@ -13,23 +13,26 @@ export function columnTerms(out: Int32Array, pairs: Int8Array, panelBytes: numbe
   }
 }
 
-/** Rewrites panels of pairs as panels of quads. */
+/** Rewrites panels of pairs as panels of quads; panels start at multiples of four bytes. */
 export function toQuads(pairs: Int8Array, panelBytes: number): void {
-  const before = new Int8Array(32);
+  const words = new Int32Array(pairs.buffer, pairs.byteOffset, pairs.length / 4), first = new Int32Array(4), less = new Int32Array(8);
   for (let from = 0; from < pairs.length; from += panelBytes) {
-    const panel = pairs.subarray(from, from + panelBytes), least = leastOf(panel);
-    for (let at = 0; at < panelBytes; at += 32) {
-      before.set(panel.subarray(at, at + 32));
-      for (let column = 0, to = at; column < 8; column++, to += 4) {
-        const less = least[column] ?? 0, pair = 2 * column;
-        panel[to] = (before[pair] ?? 0) - less;
-        panel[to + 1] = (before[pair + 1] ?? 0) - less;
-        panel[to + 2] = (before[pair + 16] ?? 0) - less;
-        panel[to + 3] = (before[pair + 17] ?? 0) - less;
+    leastOf(pairs.subarray(from, from + panelBytes)).forEach((least, column) => { less[column] = Math.imul(least & 255, 0x01010101); });
+    // A word has pairs of two columns; two steps' words of the same columns make two quads.
+    for (let at = from / 4, end = (from + panelBytes) / 4; at < end; at += 8) {
+      for (let i = 0; i < 4; i++) first[i] = words[at + i] ?? 0;
+      for (let i = 0; i < 4; i++) {
+        const a = first[i] ?? 0, b = words[at + 4 + i] ?? 0;
+        words[at + 2 * i] = bytesLess((a & 0xffff) | (b << 16), less[2 * i] ?? 0);
+        words[at + 2 * i + 1] = bytesLess((a >>> 16) | (b & ~0xffff), less[2 * i + 1] ?? 0);
       }
     }
   }
 }
+
+const tops = 0x80808080 | 0;
+/** Four bytes less four others, without a borrow between them. */
+const bytesLess = (x: number, y: number): number => ((x | tops) - (y & ~tops)) ^ ((x ^ ~y) & tops);
 
 /** The least element of each of a panel's 8 columns of pairs. */
 function leastOf(panel: Int8Array): Int8Array {
