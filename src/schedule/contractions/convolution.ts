@@ -219,7 +219,7 @@ function emitSpans(b: KernelBuilder, into: Stmt[], r: Row, positions: ReadonlyMa
   });
 }
 
-/** `count` positions of a row, from `begin` on, against one panel of channels. */
+/** `count` positions of a row, from `begin` on, against one panel of channels: all that there are, or those of whole tiles up to the row's end. */
 function emitRow(b: KernelBuilder, into: Stmt[], r: Row, columns: TileColumns, begin: Expr, count: Expr, finish: Finish): void {
   const start = b.let(into, "from", plus(r.source.pointer, times(times(r.y, r.p.outer.stride), toIndex(r.source.rowBytes))));
   const tile = (x: Expr, body: Stmt[], rows: number): void => emitTile(b, body, r, columns, start, plus(begin, x), rows, finish);
@@ -227,7 +227,7 @@ function emitRow(b: KernelBuilder, into: Stmt[], r: Row, columns: TileColumns, b
   if (count.kind !== "const") {
     const whole = b.let(into, "full", binary("and", count, constant(-tileRows, i32)));
     b.loop(into, "x", 0, whole, tileRows, extent, (x, body) => tile(x, body, tileRows));
-    b.loop(into, "x", whole, count, 1, extent, (x, body) => tile(x, body, 1));
+    if (isSymbolic(extent) || extent % tileRows !== 0) b.loop(into, "x", whole, count, 1, extent, (x, body) => tile(x, body, 1));
     return;
   }
   const positions = Number(count.value), full = positions - (positions % tileRows);

@@ -93,12 +93,12 @@ export function emitGemm(b: KernelBuilder, into: Stmt[], given: Gemm): void {
   // Where only running tells how many rows there are, blocks are of whole tiles, and single rows come after them.
   const apart = isSymbolic(rows) && gemm.b.kind !== "dots" && gemm.kind.kind !== "blocks";
   const tiled = apart ? dimMul(dimFloorDiv(rows, rowMultiple), rowMultiple) : rows;
-  const total = b.letIndex(into, "rows", toIndex(tiled));
+  const total = b.letIndex(into, "rows", toIndex(tiled)), wholeTiles = apart || (!isSymbolic(rows) && rows % b.tile.rows === 0);
   b.parallel(into, "block", tiled, block, workOfTiles(gemm, block, gemm.columns), (begin, body) => {
     const count = isSymbolic(rows) || rows % block !== 0 ? b.let(body, "count", min(constant(block, i32), sub(total, begin))) : constant(Math.min(block, rows), i32);
     const known = count.kind === "const" ? Number(count.value) : undefined;
     const a = rowsAt(body, begin, count);
-    if (a) emitBlock(b, body, { ...gemm, strip, wholeTiles: apart }, a, begin, known, count, rows);
+    if (a) emitBlock(b, body, { ...gemm, strip, wholeTiles }, a, begin, known, count, rows);
   });
   if (apart) singleRows(b, into, { ...gemm, strip: undefined }, gemm.b, total, dimSub(rows, tiled), rowsAt);
 }
