@@ -5,7 +5,7 @@
  */
 import { present } from "../../core/assert.ts";
 import { dimAdd, dimCeilDiv, dimEqual, dimFloorDiv, dimMax, dimMin, dimMul, dimProduct, dimRange, dimSub, isSymbolic, type Dim } from "../../core/dim.ts";
-import { add, axisOf, constant, div, f32, f32x4, gt, i32, madd, max, min, mul, sub, type Axis, type Expr } from "../../kernel/expr.ts";
+import { add, axisOf, constant, div, f32, f32x4, gt, i32, lt, madd, max, min, mul, select, sub, type Axis, type Expr } from "../../kernel/expr.ts";
 import { assign, type Stmt } from "../../kernel/stmt.ts";
 import type { ConvStructure } from "../../kernel/structure.ts";
 import { affineAccess, bytesAlong, plus, times, toIndex } from "../loops/affine.ts";
@@ -132,29 +132,30 @@ function emitRow(b: KernelBuilder, into: Stmt[], plane: Plane): void {
   const right = dimMax(left, dimMin(inner.count, dimAdd(dimFloorDiv(reach, inner.stride), 1)));
   const width = tilePositions(inner);
   const inside = dimSub(right, left);
-  emitSides(b, into, plane, 0, left);
+  emitSides(b, into, plane, left, right);
   if (width === 0) b.loop(into, "x", toIndex(left), toIndex(right), 1, inner.count, (x, body) => emitChannels(b, body, plane, x, [constant(0, i32), constant(inner.taps, i32)]));
   else {
     const from = toIndex(left);
     const end = isSymbolic(inside) ? b.let(into, "tiles", plus(from, mul(div(toIndex(inside), width), width))) : plus(from, Math.floor(inside / width) * width);
-    emitTiles(b, into, plane, from, end, width);
     const rest = isSymbolic(inside) ? undefined : inside % width;
-    if (rest === undefined) emitTiles(b, into, plane, end, toIndex(right), 1);
-    else if (rest > 0) emitTiles(b, into, plane, end, plus(end, rest), rest);
+    emitTiles(b, into, plane, from, end, width, rest);
+    if (rest === undefined) emitTiles(b, into, plane, end, toIndex(right), 1, 0);
   }
-  emitSides(b, into, plane, right, inner.count);
 }
 
-/** Tiles of `width` positions from `begin` to `end`, a strip of them after the other where there is one. */
-function emitTiles(b: KernelBuilder, into: Stmt[], plane: Plane, begin: Expr, end: Expr, width: number): void {
+/** Tiles of `width` positions from `begin` to `end` and one of `rest` behind them, a strip of them after the other where there is one. */
+function emitTiles(b: KernelBuilder, into: Stmt[], plane: Plane, begin: Expr, end: Expr, width: number, rest = 0): void {
   const { strip, p: { inner: { count } } } = plane;
   const tiles = (body: Stmt[], from: Expr, to: Expr): void =>
     b.loop(body, "x", from, to, width, count, (x, each) => emitTile(b, each, plane, x, width, sub(x, from)));
-  if (!strip) { tiles(into, begin, end); return; }
-  const part = Math.floor(strip.rows / width) * width;
-  b.loop(into, "part", begin, end, part, count, (from, body) => {
-    const to = b.let(body, "to", min(plus(from, part), end));
-    tiles(body, from, to);
+  const behind = (body: Stmt[], from: Expr): void => { if (rest > 0) emitTile(b, body, plane, end, rest, sub(end, from)); };
+  if (!strip) { tiles(into, begin, end); behind(into, end); return; }
+  const part = Math.floor(strip.rows / width) * width, all = plus(end, rest);
+  b.loop(into, "part", begin, all, part, count, (from, body) => {
+    const to = b.let(body, "to", min(plus(from, part), all)), then: Stmt[] = [];
+    tiles(body, from, rest > 0 ? min(to, end) : to);
+    behind(then, from);
+    if (rest > 0) body.push({ kind: "if", condition: gt(to, end), then: { kind: "block", body: then } });
     strip.finish(body, from, b.let(body, "count", sub(to, from)));
   });
 }
@@ -168,11 +169,15 @@ function tilePositions(d: SpatialDim): number {
   return 0;
 }
 
-function emitSides(b: KernelBuilder, into: Stmt[], plane: Plane, from: Dim, to: Dim): void {
-  if (!isSymbolic(from) && !isSymbolic(to) && from >= to) return;
-  const { inner } = plane.p;
-  b.loop(into, "x", toIndex(from), toIndex(to), 1, inner.count, (x, body) =>
-    emitChannels(b, body, plane, x, insideTaps(b, body, inner, plus(times(x, inner.stride), times(toIndex(inner.pad), -1)))));
+/** The positions before `left` and those from `right` on, in one loop: its code is what both take most of. */
+function emitSides(b: KernelBuilder, into: Stmt[], plane: Plane, left: Dim, right: Dim): void {
+  const { inner } = plane.p, sides = dimAdd(left, dimSub(inner.count, right));
+  if (sides === 0) return;
+  const position = (i: Expr): Expr => plus(i, left === 0 ? toIndex(right) : select(lt(i, toIndex(left)), constant(0, i32), toIndex(dimSub(right, left))));
+  b.loop(into, "side", 0, toIndex(sides), 1, inner.count, (i, body) => {
+    const x = b.let(body, "x", position(i));
+    emitChannels(b, body, plane, x, insideTaps(b, body, inner, plus(times(x, inner.stride), times(toIndex(inner.pad), -1))));
+  });
 }
 
 /** Covers the channels with vectors, then singly. */
