@@ -173,13 +173,13 @@ function emitTiles(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRow
   }
   if (known !== undefined) {
     const rest = known % tileRows;
-    if (rest > 0) forColumns(b, into, columnsOf, gemm.columns, widthsFor(gemm, rest), (body, column, width, lanes, valid) =>
+    if (rest > 0) forColumns(b, into, columnsOf, gemm.columns, known < tileRows ? widthsFor(gemm, rest) : widthsOfRest(gemm, rest), (body, column, width, lanes, valid) =>
       emitTile(b, body, gemm, a, columnsOf, firstRow, fullRows, rest, column, width, lanes, valid), known < tileRows && !gemm.strip ? workOfTiles(gemm, rest, 1) : undefined);
     return;
   }
   if (gemm.wholeTiles) return;
   b.loop(into, "m", fullRows, count, 1, rows, (m, inner) =>
-    forColumns(b, inner, columnsOf, gemm.columns, widthsFor(gemm, 1), (body, column, width, lanes, valid) =>
+    forColumns(b, inner, columnsOf, gemm.columns, isSymbolic(rows) ? widthsFor(gemm, 1) : widthsOfRest(gemm, 1), (body, column, width, lanes, valid) =>
       emitTile(b, body, gemm, a, columnsOf, firstRow, m, 1, column, width, lanes, valid)));
 }
 
@@ -187,6 +187,11 @@ function emitTiles(b: KernelBuilder, into: Stmt[], gemm: BlockGemm, a: DirectRow
 function widthsFor({ kind, columns }: Gemm, rows: number): readonly number[] {
   if (kind.kind === "blocks") return rows === 1 ? [blocksOfOneRow, 8] : [8];
   return rows === 1 ? (isSymbolic(columns) ? [16, 8] : widthsOfOneRow) : rows === 2 ? [16, 8] : [8];
+}
+/** The same where the rows are what tiles of many left over: one width that covers the columns, if there is such, as code for others would not pay. */
+function widthsOfRest(gemm: Gemm, rows: number): readonly number[] {
+  const widths = widthsFor(gemm, rows), { columns } = gemm, one = isSymbolic(columns) ? undefined : widths.find((w) => columns % w === 0);
+  return one === undefined ? widths : [one];
 }
 /** Columns of a tile of one row: enough sums to wait for none of them, and all that a step reads still in registers. */
 export const widthsOfOneRow: readonly number[] = [24, 16, 8];
