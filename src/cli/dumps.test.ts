@@ -56,6 +56,18 @@ describe("graph dumps", () => {
   });
 });
 
+describe("graph dumps of what no opset can say", () => {
+  it.each(["onnx", "ge_proto", "readable"])("stand in its own form, as %s", async (format) => {
+    write("m.onnx", {
+      opset: 11, inputs: { i: { dtype: "int64", dims: ["N", 2] } }, outputs: { y: { dtype: "float32", dims: ["N", 2, 3] } },
+      initializers: { table: { dtype: "float32", dims: [4, 3], data: Float32Array.from({ length: 12 }, (_, i) => i) } },
+      nodes: [{ type: "Gather", name: "g", inputs: ["table", "i"], outputs: ["t"] }, { type: "Softmax", name: "s", inputs: ["t"], outputs: ["y"], attributes: { axis: 1 } }],
+    });
+    expect(await runAtc("--model=m.onnx --output=m", { DUMP_GE_GRAPH: "1", DUMP_GRAPH_LEVEL: "1", DUMP_GRAPH_FORMAT: format, DUMP_GRAPH_PATH: "own" })).toMatchObject({ code: 0, error: "" });
+    expect(readdirSync("own").filter((f) => text(`own/${f}`).includes("ValueRange")).length).toBeGreaterThan(0);
+  });
+});
+
 describe("modes and statistics", () => {
   it("--mode=1 writes an artifact or a model as JSON, with shapes on demand", async () => {
     write("m.onnx", small);

@@ -13,12 +13,12 @@ export type DumpFormat = "onnx" | "ge_proto" | "readable";
 export type DumpContent = "weights" | "types" | "nodes";
 export type GraphStage = Extract<Stage, { graph: unknown }>;
 
-/** The text; operators are spelled for the newest opset, which can say all of them. */
+/** The text; operators are spelled for the newest opset, and what it cannot say stands in its own form. */
 export function dumpGraph(stage: GraphStage, format: DumpFormat, content: DumpContent): string {
   if (format === "readable") return readableText(stage.graph);
   if (format === "ge_proto") return geText(stage.graph);
   const opsets = new Map([...stage.info.opsets, ["", newestOpset]]);
-  const proto = modelProto(stage.graph, { ...stage.info, opsets }, stage.name === "partitioned" ? { regions: stage.regions } : {});
+  const proto = modelProto(stage.graph, { ...stage.info, opsets }, { ownForms: true, ...(stage.name === "partitioned" ? { regions: stage.regions } : {}) });
   if (proto.graph && content !== "weights") leaveOutElements(proto.graph);
   if (proto.graph && content === "nodes") { proto.graph.initializer = []; proto.graph.valueInfo = []; }
   return textFormat(ModelProtoSchema, proto);

@@ -10,6 +10,8 @@ export interface NodeSink {
   readonly opsets: Opsets;
   /** The runtime that the file is for, where it need not be any. */
   readonly runtime?: "onnxruntime";
+  /** Nodes that the opsets cannot say are written in their own form. */
+  readonly ownForms?: true;
   /** A value name that nothing else in the model has. */
   fresh(hint: string): string;
   /** A node name that nothing else in the model has. */

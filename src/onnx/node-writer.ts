@@ -15,7 +15,7 @@ import { writeKnownElements } from "./known-elements-writer.ts";
 import type { NamedInput, NodeSink } from "./node-sink.ts";
 import { AttributeProto_AttributeType as Kind, AttributeProtoSchema, NodeProtoSchema, type AttributeProto, type NodeProto } from "./schema/onnx_pb.ts";
 
-/** Writes a node of the graph. Fails with OF2080 where the opset can say it in no way. */
+/** Writes a node of the graph. Fails with OF2080 where the opset can say it in no way, and own forms are not wanted. */
 export function writeNode(node: Node, sink: NodeSink): void {
   const inputs = node.inputs.map((v): NamedInput | undefined => v && { name: v.name, type: typeWithConstant(v) });
   write(node.op, node.name, inputs, node.outputs.map((v) => v.name), node.outputs.map((v) => v.type), node.attributes, sink);
@@ -27,6 +27,7 @@ function write(op: OpDef, name: string, inputs: readonly (NamedInput | undefined
   if (spelling) return sink.emit(nodeProto(op, spelling, name, outputs, sink));
   const context: ExpandContext = { inputs: inputs.map((i) => i?.name), inputTypes: inputs.map((i) => i?.type), outputs, outputTypes };
   const expansion = op.expand?.(context, attributes as Parameters<NonNullable<OpDef["expand"]>>[1]);
+  if (!expansion && sink.ownForms) return sink.emit(nodeProto(op, ownForm(op, inputs, attributes), name, outputs, sink));
   if (!expansion) return fail("OF2080", `opset ${sink.opsets.get(op.domain === "onnxfuse" ? "" : op.domain) ?? 1} cannot say ${op.type}`, { place: { node: name }, hint: "convert the model to a newer opset first" });
   writeExpansion(expansion, name, inputs, outputs, sink);
 }
@@ -57,13 +58,16 @@ function spell(op: OpDef, inputs: readonly (NamedInput | undefined)[], outputs: 
   if (op.domain === "" && opset < (introducedOperators[op.type] ?? 1) && !(runtime === "onnxruntime" && op === LayerNormalization)) return undefined;
   if (op.domain === "" && [...inputs.map((i) => i?.type), ...outputs].some((t) => t && opset < (introducedTypes[t.dtype] ?? 1))) return undefined;
   if (op.domain === "" && opset < operandsSince(op.type, inputs.map((i) => i?.type), outputs)) return undefined;
-  const own: Spelling = {
-    type: op.type, domain: op.domain, attributes,
-    inputs: inputs.map((i): SpellingInput | undefined => i && { value: i.name, type: i.type, ...(i.type.constant ? { constant: i.type.constant } : {}) }),
-  };
+  const own = ownForm(op, inputs, attributes);
   const written = op.write ? op.write(own, opset) : own;
   return written && withoutNewer(op, written, opset);
 }
+
+/** The node as the operator's definition has it. */
+const ownForm = (op: OpDef, inputs: readonly (NamedInput | undefined)[], attributes: Attributes): Spelling => ({
+  type: op.type, domain: op.domain, attributes,
+  inputs: inputs.map((i): SpellingInput | undefined => i && { value: i.name, type: i.type, ...(i.type.constant ? { constant: i.type.constant } : {}) }),
+});
 
 /** The opset whose form of the operator takes these types. */
 function operandsSince(type: string, inputs: readonly (TypeInfo | undefined)[], outputs: readonly TypeInfo[]): number {

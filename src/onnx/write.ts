@@ -24,6 +24,8 @@ export interface WriteOptions {
   readonly regions?: readonly Region[];
   /** The runtime that the file is for. Default: any. */
   readonly runtime?: "onnxruntime";
+  /** For files to look at: nodes that no opset can say stand in their own form, under the operator's domain. */
+  readonly ownForms?: true;
 }
 
 /** The model's bytes. Fails with OF2080 or OF2081 where the model's opset can say a node in no way. */
@@ -81,7 +83,7 @@ const looseInitializersSince = 4;
 
 /** The model as a message. */
 export function modelProto(graph: Graph, info: ModelInfo, options: WriteOptions): ModelProto {
-  const writer = new GraphWriter(graph, info, options.runtime);
+  const writer = new GraphWriter(graph, info, options);
   const calls = writeFunctions(graph, options.regions ?? [], (emit, constant) => ({ ...writer.sink(emit), constant }));
   const irVersion = calls.length ? Math.max(functionsSince, info.irVersion) : info.irVersion;
   const proto = writer.write(graph, calls, irVersion);
@@ -107,10 +109,10 @@ class GraphWriter {
   readonly #made = new Map<string, TensorProto>();
   readonly domains = new Set<string>();
 
-  readonly #runtime: "onnxruntime" | undefined;
+  readonly #options: Pick<WriteOptions, "runtime" | "ownForms">;
 
-  constructor(graph: Graph, info: ModelInfo, runtime: "onnxruntime" | undefined) {
-    this.#runtime = runtime;
+  constructor(graph: Graph, info: ModelInfo, { runtime, ownForms }: WriteOptions) {
+    this.#options = { ...(runtime ? { runtime } : {}), ...(ownForms ? { ownForms } : {}) };
     this.#info = info;
     this.#names = new Names(valueNames(graph));
     this.#nodeNames = new Names(nodeNames(graph));
@@ -120,7 +122,7 @@ class GraphWriter {
   sink(emit: (proto: NodeProto) => void): NodeSink {
     return {
       opsets: this.#info.opsets,
-      ...(this.#runtime ? { runtime: this.#runtime } : {}),
+      ...this.#options,
       fresh: (hint) => this.#names.fresh(hint),
       freshNode: (hint) => this.#nodeNames.fresh(hint),
       constant: (tensor) => this.#constant(tensor),

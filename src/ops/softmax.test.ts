@@ -4,6 +4,9 @@ import { modelBytes } from "../../test/support/model-spec.ts";
 import { compileModel } from "../compiler/compile.ts";
 import { fromNumbers, toNumbers, type Tensor as CoreTensor } from "../core/tensor.ts";
 import { LogSoftmax, Softmax } from "../evaluate/softmax.ts";
+import { readModel } from "../onnx/read.ts";
+import { writeModel } from "../onnx/write.ts";
+import { operators } from "./index.ts";
 import { load } from "../runtime/load.ts";
 import { Tensor } from "../runtime/tensor.ts";
 
@@ -59,5 +62,16 @@ describe("softmax", () => {
     const right = fromNumbers("float32", [2], [0.25, 0.75]);
     expect(worst(fromNumbers("float32", [2], [0.25, 0.7501]), right, 1e-5, 1e-7)).toBeGreaterThan(1);
     expect(worst(fromNumbers("float32", [2], [0.25, NaN]), right, 1e-5, 1e-7)).toBeNaN();
+  });
+
+  it.each([["over all axes from one on", 1], ["over the last, counted from the front", 2], ["over everything", 0]] as const)("of an opset before 13, %s, is said in a newer one", async (_, axis) => {
+    for (const dims of [[2, 3, 4], ["a", "b", "c"]]) for (const type of ["Softmax", "LogSoftmax", "Hardmax"]) {
+      const old = modelBytes({ opset: 11, inputs: { x: { dtype: "float32", dims } }, outputs: { y: { dtype: "float32", dims } }, initializers: {}, nodes: [{ type, inputs: ["x"], outputs: ["y"], attributes: { axis } }] });
+      const { graph, info } = readModel(old, operators, {});
+      const renewed = writeModel(graph, { ...info, opsets: new Map([["", 21]]) });
+      const x = new Tensor("float32", Float32Array.from(values(24, 3)), [2, 3, 4]);
+      const results = await Promise.all([old, renewed].map(async (model) => (await (await load(compileModel(model).artifact)).run({ x }))["y"]));
+      expect(Array.from(results[1]?.data as Float32Array), `${type} ${dims}`).toEqual(Array.from(results[0]?.data as Float32Array));
+    }
   });
 });

@@ -9,6 +9,8 @@ import { Hardmax as evaluateHardmax, LogSoftmax as evaluateLogSoftmax, Softmax a
 import { checkType } from "./element-wise.ts";
 import { axesFrom, axisWithin, overAxes } from "./axis-reduction.ts";
 import { Expansion } from "./expansion.ts";
+import { Flatten, Reshape } from "./reshape.ts";
+import { Shape } from "./shape.ts";
 import { Transpose } from "./transpose.ts";
 import { operand } from "./window.ts";
 
@@ -41,12 +43,23 @@ function write(node: Spelling, opset: number): Spelling | undefined {
   return flatten || (last && opset >= 11) ? { ...node, attributes: rest } : undefined;
 }
 
-/** For opset < 13: the last axis in the older form; another axis moved there and back. */
+/**
+ * Each form in the other: over the last axis alone, for an opset before 13, which takes another axis there and back; over
+ * all axes from one on, for a newer one, as rows. Types that came with opset 13 have no older form.
+ */
 function expand(op: OpDef, { inputs, inputTypes, outputs }: ExpandContext, { axis, flatten }: Options): readonly ExpansionNode[] | undefined {
-  const rank = inputTypes[0]?.shape.length ?? 0;
+  const shape = inputTypes[0]?.shape ?? [], rank = shape.length;
   const own = axis < 0 ? axis + rank : axis, last = rank - 1;
-  if (flatten || rank === 0) return undefined;
+  if (rank === 0) return undefined;
   const to = new Expansion();
+  if (flatten && own === last) { to.add(op, inputs, { axis: -1 }, outputs[0]); return to.nodes; }
+  if (flatten) {
+    const rows = to.add(op, [to.add(Flatten, inputs, { axis: own })], { axis: -1 });
+    const sizes = shape.every((d) => typeof d === "number" && d > 0);
+    to.add(Reshape, [rows, to.add(Shape, inputs)], sizes ? {} : { allowzero: 1 }, outputs[0]);
+    return to.nodes;
+  }
+  if (inputTypes[0]?.dtype === "bfloat16") return undefined;
   if (own === last) { to.add(op, inputs, { axis: last, flatten: 1 }, outputs[0]); return to.nodes; }
   const perm = Array.from({ length: rank }, (_, d) => (d === own ? last : d === last ? own : d));
   const moved = to.add(op, [to.add(Transpose, inputs, { perm })], { axis: last, flatten: 1 });
