@@ -7,7 +7,8 @@ import { fail, nearestName } from "../core/diagnostic.ts";
 import { sizeOf, type Tensor as CoreTensor } from "../core/tensor.ts";
 import { Tensor, type Feed, type Port, type Session } from "../runtime/index.ts";
 import { resultOf } from "../runtime/run-values.ts";
-import { generateDatum, type InputKind } from "../verify/inputs.ts";
+import { generateDatum } from "../verify/inputs.ts";
+import { assumedSizes } from "./assumed-sizes.ts";
 import type { CommandLine, CommandOption } from "./commands/command.ts";
 import { parseDims } from "./options/dims.ts";
 import { readBytes, readText } from "./files.ts";
@@ -26,8 +27,8 @@ export interface FeedPlan {
   readonly assumed: Readonly<Record<string, number>>;
 }
 
-/** Feeds for every input of a session. */
-export function feedsFor(session: Session, line: CommandLine, kind: InputKind = "normal"): FeedPlan {
+/** Feeds for every input of a session. The artifacts are all that these feeds will run on: sizes that nothing says hang on them. */
+export function feedsFor(session: Session, artifacts: readonly Uint8Array[], line: CommandLine): FeedPlan {
   const files = new Map(line.values("input").map((text): [string, string] => {
     const at = text.indexOf("=");
     if (at <= 0) fail("OF1013", `'${text}' is not name=file`, { place: { field: "input" } });
@@ -50,19 +51,15 @@ export function feedsFor(session: Session, line: CommandLine, kind: InputKind = 
     feeds[port.name] = Tensor.of(t);
   }
   for (const port of session.inputs) bind(port, shapes.get(port.name) ?? [], sizes);
-  const assumed: Record<string, number> = {};
+  const open = session.inputs.filter((port) => !files.has(port.name)).flatMap((port) => port.dims).filter((d): d is string => typeof d === "string" && !sizes.has(d));
+  const assumed = assumedSizes(artifacts, [...new Set(open)], sizes);
   session.inputs.forEach((port, i) => {
     if (files.has(port.name)) return;
-    const dims = port.dims.map((d) => {
-      if (typeof d === "number") return d;
-      const size = sizes.get(d);
-      if (size === undefined) assumed[d] = 1;
-      return size ?? 1;
-    });
+    const dims = port.dims.map((d) => (typeof d === "number" ? d : sizes.get(d) ?? assumed.get(d) ?? 1));
     const type = port.container ? { dtype: port.dtype, container: port.container } : { dtype: port.dtype, shape: dims };
-    feeds[port.name] = resultOf(generateDatum(type, kind, line.count("seed", 1) * 1000 + i));
+    feeds[port.name] = resultOf(generateDatum(type, "normal", line.count("seed", 1) * 1000 + i));
   });
-  return { feeds, assumed };
+  return { feeds, assumed: Object.fromEntries(assumed) };
 }
 
 /** Takes sizes of symbols from a shape. */

@@ -18,7 +18,10 @@ export async function openArtifact(path: string, options: CompileOptions): Promi
 }
 
 /** A session for the artifact or model in a file. */
-export const openSession = async (path: string, options: CompileOptions, threads = 1): Promise<Session> => loadBeside(await openArtifact(path, options), path, threads);
+export async function openSession(path: string, options: CompileOptions, threads = 1): Promise<{ readonly session: Session; readonly artifact: Uint8Array }> {
+  const artifact = await openArtifact(path, options);
+  return { session: await loadBeside(artifact, path, threads), artifact };
+}
 
 /** Loads an artifact, with the weights that lie beside its file where it holds none. */
 export const loadBeside = (artifact: Uint8Array, path: string, threads = 1): Promise<Session> =>

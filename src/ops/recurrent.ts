@@ -1,5 +1,5 @@
 /** LSTM, GRU and RNN: whole-buffer kernels, since each step reads the one before. */
-import { formatShape, type Dim } from "../core/dim.ts";
+import { dimMul, formatShape, type Dim } from "../core/dim.ts";
 import { defineOp, int, optional, string, type AnchorOperand, type Attributes, type AttributeSpec, type ExpandContext, type ExpansionNode, type InferContext, type OpDef, type TypeInfo } from "../graph/op.ts";
 import type { Buffer } from "../kernel/expr.ts";
 import type { Activation, RecurrenceStructure } from "../kernel/structure.ts";
@@ -81,11 +81,6 @@ function inferRecurrent({ X, W, R, ...rest }: Recurrent, options: Options, cell:
   if (!activationsOf(options, cell, directions)) context.fail("OF3012", `unknown or wrong number of activations: ${(options.activations ?? []).join(", ")}`);
   if (options.hidden_size !== undefined && typeof hidden === "number" && options.hidden_size !== hidden)
     context.fail("OF3011", `hidden_size is ${options.hidden_size}, R has ${hidden}`);
-  for (const [name, matrix] of [["W", W], ["R", R]] as const) {
-    const [d, rows] = matrix.shape;
-    if ((typeof d === "number" && d !== directions) || (typeof rows === "number" && typeof hidden === "number" && rows !== cell.gates * hidden))
-      context.fail("OF3011", `${name} is ${formatShape(matrix.shape)}, expected [${directions}, ${cell.gates} × ${String(hidden)}, …]`);
-  }
   for (const [name, rank] of [["B", 2], ["sequence_lens", 1], ["initial_h", 3], ["initial_c", 3], ["P", 2]] as const) {
     const t = rest[name];
     if (t && t.shape.length !== rank) context.fail("OF3010", `${name} needs rank ${rank}, got ${formatShape(t.shape)}`);
@@ -95,7 +90,25 @@ function inferRecurrent({ X, W, R, ...rest }: Recurrent, options: Options, cell:
   const [sequence, batch] = options.layout ? [second, first] : [first, second];
   const y: readonly Dim[] = options.layout ? [batch, sequence, directions, hidden] : [sequence, directions, batch, hidden];
   const state: readonly Dim[] = options.layout ? [batch, directions, hidden] : [directions, batch, hidden];
+  const gates = dimMul(cell.gates, hidden);
+  agreeShape(context, "W", W, [directions, gates, X.shape[2] ?? 1]);
+  agreeShape(context, "R", R, [directions, gates, hidden]);
+  agreeShape(context, "B", rest.B, [directions, dimMul(2, gates)]);
+  agreeShape(context, "sequence_lens", rest.sequence_lens, [batch]);
+  agreeShape(context, "initial_h", rest.initial_h, state);
+  agreeShape(context, "initial_c", rest.initial_c, state);
+  agreeShape(context, "P", rest.P, [directions, dimMul(3, hidden)]);
   return [y, state, ...(cell.kind === "lstm" ? [state] : [])].map((shape) => ({ dtype: X.dtype, shape }));
+}
+
+/** An operand's sizes must be these; reports OF3011 where they are known not to be. */
+function agreeShape(context: InferContext, name: string, operand: TypeInfo | undefined, expected: readonly Dim[]): void {
+  if (!operand) return;
+  operand.shape.forEach((d, i) => {
+    const wanted = expected[i] ?? d;
+    if (typeof d === "number" && typeof wanted === "number" && d !== wanted) context.fail("OF3011", `${name} is ${formatShape(operand.shape)}, expected ${formatShape(expected)}`);
+    context.agree?.(d, wanted, "equal");
+  });
 }
 
 interface Operands {

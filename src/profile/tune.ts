@@ -45,8 +45,8 @@ export interface TuneOptions {
 /** A choice must be quicker by this much: less is noise. */
 const leastGain = 0.03;
 
-/** Measures what is not known yet; undefined when stopped before the end. `feedsFor` gives what to feed a session. */
-export async function tune(source: ModelSource, options: CompileOptions, feedsFor: (session: Session) => Feeds, tuning: TuneOptions): Promise<Choices | undefined> {
+/** Measures what is not known yet; undefined when stopped before the end. `feedsFor` gives what to feed a session of one of two artifacts. */
+export async function tune(source: ModelSource, options: CompileOptions, feedsFor: (session: Session, artifacts: readonly Uint8Array[]) => Feeds, tuning: TuneOptions): Promise<Choices | undefined> {
   const { onProgress = () => undefined, onMeasured, stopped, rounds } = tuning;
   let all = tuning.known;
   const plain = built(source, options, {});
@@ -102,11 +102,11 @@ function built(source: ModelSource, options: CompileOptions, choices: Choices): 
 }
 
 /** The least times of each kernel of two artifacts, by name, in turns; undefined when stopped. */
-async function compare(plain: Uint8Array, other: Uint8Array, feedsFor: (session: Session) => Feeds, rounds: number, stopped: () => boolean, onRound: (round: number) => void): Promise<ReadonlyMap<string, readonly [number, number]> | undefined> {
+async function compare(plain: Uint8Array, other: Uint8Array, feedsFor: (session: Session, artifacts: readonly Uint8Array[]) => Feeds, rounds: number, stopped: () => boolean, onRound: (round: number) => void): Promise<ReadonlyMap<string, readonly [number, number]> | undefined> {
   const lanes = await Promise.all([plain, other].map(async (bytes) => {
     const { artifact, steps } = takeApart(await attachWeights(readArtifact(bytes), undefined));
     const session = await load(artifact);
-    return { session, steps, feeds: feedsFor(session), least: new Map<string, number>() };
+    return { session, steps, feeds: feedsFor(session, [plain, other]), least: new Map<string, number>() };
   }));
   try {
     for (let round = 0; round <= rounds; round++) {

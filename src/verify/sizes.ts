@@ -1,8 +1,8 @@
 /** Sizes to try for symbolic dimensions. Models accept few of them, and do not say which: the smallest that run are used. */
 import type { DimJson } from "../core/dim-json.ts";
 
-/** Candidates, smallest first: every symbol gets the next number of a row, so that different symbols differ. */
-const rows: readonly (readonly number[])[] = [[2, 3, 5, 7], [1, 1, 1, 1], [3, 4, 6, 8], [8, 12, 16, 20], [32, 64, 96, 128], [48, 320, 64, 256], [160, 160, 160, 160], [320, 320, 320, 320]];
+/** Candidates, smallest first: every symbol gets the next number of a row, so that different symbols differ. The first is often a batch. */
+const rows: readonly (readonly number[])[] = [[2, 3, 5, 7], [1, 1, 1, 1], [3, 4, 6, 8], [1, 32, 64, 96], [2, 64, 32, 48], [8, 12, 16, 20], [32, 64, 96, 128], [48, 320, 64, 256], [160, 160, 160, 160], [320, 320, 320, 320]];
 
 /** Bindings of the symbols in order of promise; one empty binding when there are none. */
 export function sizeCandidates(symbols: readonly string[]): ReadonlyMap<string, number>[] {

@@ -9,7 +9,8 @@ import type { CompileOptions } from "../compiler/options.ts";
 import type { Datum } from "../core/datum.ts";
 import { DiagnosticError } from "../core/diagnostic.ts";
 import { evaluateDimJson } from "../core/dim-json.ts";
-import type { Tensor as CoreTensor } from "../core/tensor.ts";
+import { isFloat } from "../core/dtype.ts";
+import { sizeOf, toNumbers, type Tensor as CoreTensor } from "../core/tensor.ts";
 import { readModel, type ModelSource } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
 import { interpretData } from "../reference/interpret.ts";
@@ -66,9 +67,10 @@ export class Trials {
     const symbols = [...inputs.reduce((set, i) => symbolsIn(i.dims, set), new Set<string>())];
     const sizes = await workingSizes(session, artifact, sizeCandidates(symbols), symbols.length === 0 ? 1 : 2);
     if (sizes.length === 0) notRun.push(`all runs: none of the sizes tried for ${symbols.join(", ")} run`);
+    else if (!sizes.some((s) => s.telling)) notRun.push(`runs that tell much: at the sizes tried${symbols.length ? ` for ${symbols.join(", ")}` : ""} results have no elements, or none that is finite`);
     const wanted = sizes.length === 0 ? 0 : (count ?? sizes.length * inputKinds.length);
     for (let i = 0; i < wanted; i++) {
-      const kind = inputKinds[i % inputKinds.length] ?? "normal", n = Math.floor(i / inputKinds.length) % sizes.length, binding = sizes[n] ?? new Map();
+      const kind = inputKinds[i % inputKinds.length] ?? "normal", n = Math.floor(i / inputKinds.length) % sizes.length, binding = sizes[n]?.binding ?? new Map();
       const feeds = feedsOf(artifact, binding, kind, trials.length + 1);
       if (trials.length === 0) trials.push({ inputs: kind, sizes: binding, against: "reference", feeds, expected: reference(source, options, feeds) });
       else if (performance.now() > deadline) notRun.push(`${kind} inputs at sizes ${n + 1}: the time was up`);
@@ -129,20 +131,31 @@ export interface Outcome {
 
 const open = ({ artifact, externalData }: CompiledFiles): Promise<Session> => load(artifact, { externalData: (file) => externalData[file] });
 
-/** Bindings under which the model runs, at most `count`. */
-async function workingSizes(session: Session, artifact: Uint8Array, candidates: readonly ReadonlyMap<string, number>[], count: number): Promise<ReadonlyMap<string, number>[]> {
-  const out: ReadonlyMap<string, number>[] = [];
+interface WorkingSizes {
+  readonly binding: ReadonlyMap<string, number>;
+  /** Every result has elements there, and finite ones. */
+  readonly telling: boolean;
+}
+
+/**
+ * Bindings under which the model runs, at most `count`: those that tell something first, since an image of a pixel or two
+ * leaves the deeper layers of a network nothing to compute, and what comes of nothing compares equal.
+ */
+async function workingSizes(session: Session, artifact: Uint8Array, candidates: readonly ReadonlyMap<string, number>[], count: number): Promise<readonly WorkingSizes[]> {
+  const out: WorkingSizes[] = [];
   for (const binding of candidates) {
-    if (out.length === count) break;
+    if (out.filter((s) => s.telling).length === count) break;
     try {
-      await run(session, feedsOf(artifact, binding, "normal", 1));
-      out.push(binding);
+      const results = await run(session, feedsOf(artifact, binding, "normal", 1));
+      out.push({ binding, telling: Object.values(results).every(tells) });
     } catch (e) {
       if (!(e instanceof DiagnosticError)) throw e;
     }
   }
-  return out;
+  return [...out.filter((s) => s.telling), ...out.filter((s) => !s.telling)].slice(0, count);
 }
+
+const tells = (t: CoreTensor): boolean => sizeOf(t.dims) > 0 && (!isFloat(t.dtype) || Array.from(toNumbers(t)).some(Number.isFinite));
 
 function feedsOf(artifact: Uint8Array, sizes: ReadonlyMap<string, number>, kind: InputKind, seed: number): Record<string, Datum> {
   const { inputs } = readArtifact(artifact).manifest;

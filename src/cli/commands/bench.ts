@@ -1,6 +1,7 @@
 /** `onnxfuse bench`: times artifacts side by side, taking turns so that they meet the same machine. */
 import { basename } from "node:path";
 import { compileOptionsOf } from "../options/compile-options.ts";
+import { assumedLines } from "../assumed-sizes.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
 import { openSession } from "../open.ts";
 import { table } from "../table.ts";
@@ -16,13 +17,15 @@ export const bench: Command = {
   ],
   async run(line, console) {
     const warmup = line.count("warmup", 10), iterations = line.count("iterations", 100, 1);
-    const lanes = await Promise.all(line.operands.map(async (path) => {
-      const session = await openSession(path, await compileOptionsOf(line), line.count("threads", 1, 1));
+    const opened = await Promise.all(line.operands.map(async (path) => {
+      const { session, artifact } = await openSession(path, await compileOptionsOf(line), line.count("threads", 1, 1));
       for (const w of session.warnings) console.error(`${basename(path)}: ${w.code}: ${w.message}`);
-      return { path, session, plan: feedsFor(session, line), times: [] as number[] };
+      return { path, session, artifact };
     }));
+    const artifacts = opened.map((l) => l.artifact);
+    const lanes = opened.map(({ path, session }) => ({ path, session, plan: feedsFor(session, artifacts, line), times: [] as number[] }));
     const assumed = Object.assign({}, ...lanes.map((l) => l.plan.assumed)) as Record<string, number>;
-    for (const name of Object.keys(assumed)) console.error(`size ${name} was not given; 1 is assumed (--dim ${name}=…)`);
+    for (const text of assumedLines(assumed)) console.error(text);
     for (let i = 0; i < warmup + iterations; i++) {
       console.progress?.(i < warmup ? `warming up, ${i + 1} of ${warmup}` : `timing, ${i - warmup + 1} of ${iterations}`);
       for (const lane of lanes) {

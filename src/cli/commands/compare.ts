@@ -6,6 +6,7 @@ import { datumOf } from "../../runtime/run-values.ts";
 import { leavesOf } from "../../verify/leaves.ts";
 import { differenceOf, isWithin } from "../../verify/metrics.ts";
 import { compileOptionsOf } from "../options/compile-options.ts";
+import { assumedLines } from "../assumed-sizes.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
 import { openSession } from "../open.ts";
 import { table } from "../table.ts";
@@ -20,8 +21,9 @@ export const compare: Command = {
     if (!(tolerance >= 0)) fail("OF1002", `--tolerance ${text} is not a number`);
     const options = await compileOptionsOf(line);
     const [a, b] = [await openSession(first, options), await openSession(second, options)];
-    const { feeds } = feedsFor(b, line);
-    const [x, y] = [await leavesFrom(a, feeds), await leavesFrom(b, feeds)];
+    const { feeds, assumed } = feedsFor(b.session, [a.artifact, b.artifact], line);
+    for (const text of assumedLines(assumed)) console.error(text);
+    const [x, y] = [await leavesFrom(a.session, feeds), await leavesFrom(b.session, feeds)];
     const rows = Object.entries(y).map(([name, expected]) => {
       const actual = x[name];
       const d = actual && differenceOf(actual, expected);

@@ -61,7 +61,7 @@ async function timedSteps(path: string, line: CommandLine): Promise<readonly Tim
   const { artifact, report } = await compile(readModelFile(path), { ...(await compileOptionsOf(line)), separateSteps: true });
   const session = await loadBeside(artifact, path);
   const steps = report.traffic.map((t) => ({ kind: t.region, nodes: t.nodes, bytes: valueOf(t.after.read, sizes) + valueOf(t.after.written, sizes) + valueOf(t.weights, sizes) }));
-  const times = await profile(session, feedsFor(session, line), steps);
+  const times = await profile(session, feedsFor(session, [artifact], line), steps);
   return steps.map(({ nodes, bytes }, i) => ({ nodes, bytes, ms: times.get(i) ?? 0 }));
 }
 

@@ -67,7 +67,7 @@ interface Share { readonly label: string; readonly kind: string; readonly share:
 /** Each step's share of a second run's time. */
 async function timeShares(bytes: Uint8Array, path: string, line: CommandLine): Promise<Share[]> {
   const session = await loadBeside(bytes, path);
-  const { feeds } = feedsFor(session, line);
+  const { feeds } = feedsFor(session, [bytes], line);
   await session.run(feeds);
   const times: { label: string; kind: string; ms: number }[] = [];
   await session.run(feeds, { onStep: (label, kind, ms) => times.push({ label, kind, ms }) });

@@ -4,7 +4,8 @@ import { existsSync } from "node:fs";
 import { readArtifact } from "../../artifact/artifact.ts";
 import { profileArtifact, type Profile, type StepProfile } from "../../profile/measure.ts";
 import { compileOptionsOf } from "../options/compile-options.ts";
-import { feedOptions, feedsFor } from "../feeds.ts";
+import { assumedLines } from "../assumed-sizes.ts";
+import { feedOptions, feedsFor, type FeedPlan } from "../feeds.ts";
 import { readBytes, writeFiles } from "../files.ts";
 import { openArtifact } from "../open.ts";
 import { chromeTrace, opStatisticCsv, opSummaryCsv, statistics } from "../evidence/profile-files.ts";
@@ -12,7 +13,7 @@ import { table } from "../table.ts";
 import { jsonOption, modelOptions, type Command } from "./command.ts";
 
 export const profileCommand: Command = {
-  name: "profile", operands: "<artifact>", doc: "time every kernel of an artifact or model within its run",
+  name: "profile", operands: "<artifact.om|model.onnx>", doc: "time every kernel of an artifact or model within its run",
   options: [
     { flags: "iterations <runs>", doc: "timed runs (default 50)" }, { flags: "warmup <runs>", doc: "runs before timing (default 10)" },
     { flags: "top <number>", doc: "print so many of the dearest kernels (default 20)" },
@@ -24,10 +25,10 @@ export const profileCommand: Command = {
     const runs = line.count("iterations", 50, 1), warmup = line.count("warmup", 10), top = line.count("top", 20, 1);
     console.progress?.(`opening ${path}`);
     const artifact = await openArtifact(path, await compileOptionsOf(line));
-    let assumed: readonly string[] = [];
+    let assumed: FeedPlan["assumed"] = {};
     const profile = await profileArtifact(artifact, (session) => {
-      const plan = feedsFor(session, line);
-      assumed = Object.keys(plan.assumed);
+      const plan = feedsFor(session, [artifact], line);
+      assumed = plan.assumed;
       return plan.feeds;
     }, {
       runs, warmup,
@@ -35,7 +36,7 @@ export const profileCommand: Command = {
       ...(console.progress ? { onProgress: console.progress } : {}),
     });
     console.progress?.();
-    for (const name of assumed) console.error(`size ${name} was not given; 1 is assumed (--dim ${name}=…)`);
+    for (const text of assumedLines(assumed)) console.error(text);
     const { manifest } = readArtifact(artifact), model = manifest.model || basename(path), out = line.value("out");
     const files = out === undefined ? [] : [
       { path: join(out, "op_summary.csv"), content: opSummaryCsv(profile, model, manifest.memory.slots > 0) },

@@ -15,7 +15,7 @@ import { jsonOption, modelOptions, type Command, type CommandLine } from "./comm
 
 export const report: Command = {
   name: "report", operands: "<model.onnx>", doc: "write what fused and what did not as one HTML page",
-  options: [{ flags: "output <file>", doc: "where to write (default: beside the model, .html)" }, { flags: "time", doc: "time each kernel, fused and unfused; sizes not given are 1" }, ...feedOptions, ...modelOptions, jsonOption],
+  options: [{ flags: "output <file>", doc: "where to write (default: beside the model, .html)" }, { flags: "time", doc: "time each kernel, fused and unfused" }, ...feedOptions, ...modelOptions, jsonOption],
   async run(line, console) {
     const [model = ""] = line.operands;
     const script = pageScript(), page = gatherer();
@@ -35,10 +35,11 @@ export const report: Command = {
 async function timed(data: PageData, model: string, line: CommandLine): Promise<PageData> {
   const source = readModelFile(model), options = { ...(await compileOptionsOf(line)), separateSteps: true, strip: true };
   const unfused = gatherer();
-  const fused = await loadBeside((await compile(source, options)).artifact, model);
+  const { artifact: whole } = await compile(source, options), fused = await loadBeside(whole, model);
   const { artifact, report: single } = await compile(source, { ...options, enableFusion: false, onStage: unfused.onStage });
   const plain = await loadBeside(artifact, model), { steps } = unfused.data(single, {});
-  const after = await profile(fused, feedsFor(fused, line), data.steps), before = await profile(plain, feedsFor(plain, line), steps);
+  const both = [whole, artifact];
+  const after = await profile(fused, feedsFor(fused, both, line), data.steps), before = await profile(plain, feedsFor(plain, both, line), steps);
   const stepOf = new Map(data.steps.flatMap((s, i) => s.nodes.map((n): [string, number] => [n, i])));
   const sums = new Map<number, number>();
   for (const [i, ms] of before) {

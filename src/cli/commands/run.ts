@@ -4,6 +4,7 @@ import { Tensor, type DatumMap, type RunValue } from "../../runtime/index.ts";
 import { isFloat } from "../../core/dtype.ts";
 import { toNumbers } from "../../core/tensor.ts";
 import { compileOptionsOf } from "../options/compile-options.ts";
+import { assumedLines } from "../assumed-sizes.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
 import { jsonText, writeFiles, type OutputFile } from "../files.ts";
 import { writeNpy } from "../npy.ts";
@@ -14,9 +15,9 @@ export const run: Command = {
   name: "run", operands: "<artifact.om|model.onnx>", doc: "run once; prints the results",
   options: [...feedOptions, { flags: "output-dir <folder>", doc: "write each result as .npy (strings, sequences, optionals and maps as .json)" }, threadsOption, ...modelOptions, jsonOption],
   async run(line, console) {
-    const session = await openSession(line.operands[0] ?? "", await compileOptionsOf(line), line.count("threads", 1, 1));
+    const { session, artifact } = await openSession(line.operands[0] ?? "", await compileOptionsOf(line), line.count("threads", 1, 1));
     for (const w of session.warnings) console.error(`${w.code}: ${w.message}`);
-    const { feeds, assumed } = feedsFor(session, line);
+    const { feeds, assumed } = feedsFor(session, [artifact], line);
     const results = await session.run<Record<string, RunValue>>(feeds);
     const folder = line.value("output-dir");
     if (folder !== undefined) writeFiles(filesOf(folder, results));
@@ -24,7 +25,7 @@ export const run: Command = {
       console.out(JSON.stringify({ outputs: Object.fromEntries(Object.entries(results).map(([name, value]) => [name, json(value)])) }));
       return 0;
     }
-    for (const name of Object.keys(assumed)) console.error(`size ${name} was not given; 1 is assumed (--dim ${name}=…)`);
+    for (const text of assumedLines(assumed)) console.error(text);
     for (const [name, value] of Object.entries(results)) for (const text of lines(name, value)) console.out(text);
     return 0;
   },

@@ -6,7 +6,8 @@ import { fail } from "../../core/diagnostic.ts";
 import { choicesFrom, tune, variants, type Measurements } from "../../profile/tune.ts";
 import { modelKey, readChoicesFile, writeChoicesFile } from "../options/choices-file.ts";
 import { compileOptionsOf } from "../options/compile-options.ts";
-import { feedOptions, feedsFor } from "../feeds.ts";
+import { assumedLines } from "../assumed-sizes.ts";
+import { feedOptions, feedsFor, type FeedPlan } from "../feeds.ts";
 import { readModelFile, writeFile } from "../files.ts";
 import { formatBytes, table } from "../table.ts";
 import { jsonOption, modelOptions, type Command } from "./command.ts";
@@ -28,20 +29,20 @@ export const tuneCommand: Command = {
     const known = existsSync(file) ? readChoicesFile(file) : undefined;
     if (known && known.model !== key) fail("OF1021", "these choices were measured for another model, or with other options", { place: { file }, hint: "name another file with --choices, or remove this one" });
     if (known && !known.choices) console.error(`going on with ${file}: ${Object.keys(known.measured).length} of ${Object.keys(variants).length} variants are measured`);
-    let stop = false, assumed: readonly string[] = [], measured: Measurements = known?.measured ?? {};
+    let stop = false, assumed: FeedPlan["assumed"] = {}, measured: Measurements = known?.measured ?? {};
     const onSignal = (): void => { stop = true; };
     process.once("SIGINT", onSignal);
     try {
-      const choices = await tune(source, options, (session) => {
-        const plan = feedsFor(session, line);
-        assumed = Object.keys(plan.assumed);
+      const choices = await tune(source, options, (session, artifacts) => {
+        const plan = feedsFor(session, artifacts, line);
+        assumed = plan.assumed;
         return plan.feeds;
       }, {
         rounds: line.count("rounds", 20, 1), known: measured, stopped: () => stop, ...(console.progress ? { onProgress: console.progress } : {}),
         onMeasured: (all) => { measured = all; writeChoicesFile(file, { model: key, measured: all }); },
       });
       console.progress?.();
-      for (const name of assumed) console.error(`size ${name} was not given; 1 is assumed (--dim ${name}=…)`);
+      for (const text of assumedLines(assumed)) console.error(text);
       if (!choices) { console.error(`interrupted; ${Object.keys(measured).length} of ${Object.keys(variants).length} variants are measured, the same command goes on`); return interrupted; }
       writeChoicesFile(file, { model: key, measured, choices });
       const { artifact } = await compile(source, { ...options, choices });
