@@ -18,7 +18,7 @@ export const attention: CatalogueSection = {
     row("key heads repeated for several query heads (Unsqueeze or Reshape, Expand, Reshape)", "rule", "read in place, where each is repeated next to itself; tiled heads are another order and stay", "recognise-attention"),
     row("grouped queries with packed projections", "operator", "GroupQueryAttention with its packed form"),
     row("rotation by halves, spelled out", "partition", "one call, which chooses among the halves"),
-    row("rotation of the first dimensions only", "partition", "three calls: the turned halves, products and sum, the join"),
+    row("rotation of the first dimensions only", "partition", "two calls: the turned halves with products and sum, the join"),
     row("rotation of pairs, spelled out", "partition", "one call"),
     row("sine and cosine from positions and frequencies", "simplified", "folded where the length is fixed; else an element-wise kernel"),
     row("rotation of three sections", "operator", "as its parts"),

@@ -43,7 +43,7 @@ export const epilogues: CatalogueSection = {
     row("layouts with channels last", "layout", "the layout of the program, with one conversion at an end where it is needed"),
     row("factoring and distributing products over sums", "none", "the order of roundings would change, and sums may overflow"),
     row("products in another order, where that is cheaper", "none", "sums are rounded in another order, and may overflow; constant matrices are joined where approximations are allowed"),
-    row("a bias of zeros left out", "none", "a kernel reads it once for a column; where nothing else would be left to do, a convolution without a bias is one as well"),
+    row("a bias of zeros left out", "none", "it is a load and an addition for each result, in the epilogue: too little to look for"),
     row("dilation spelled as space to batch", "none", "ONNX has no such operator"),
   ],
 };

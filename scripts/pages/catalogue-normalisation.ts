@@ -11,7 +11,7 @@ export const normalisation: CatalogueSection = {
     row("LayerNorm and the addition of a bias", "rule", "the bias is part of the pattern", "recognise-layer-normalization"),
     row("RMSNorm, also with 1 + γ folded", "rule", "as LayerNorm; γ may be any constant that broadcasts, and 1 + γ of a constant is folded before", "recognise-rms-normalization"),
     row("addition of a residual, then LayerNorm or RMSNorm", "partition", "the addition joins the kernel of the product before it where there is one; else one kernel stores a row of it, where it lies if the sum is used again and in working memory if not, and normalises that row. Rows of fewer than 16 elements are better run side by side: two calls"),
-    row("embedding look-ups, their sum, LayerNorm", "partition", "look-ups and sums are one call, LayerNorm another"),
+    row("embedding look-ups, their sum, LayerNorm", "partition", "one call; two for rows of fewer than 16 elements"),
     row("GroupNorm from Reshape, InstanceNormalization, Reshape, scale and bias", "partition", "two calls: the reshapes are views, scale and bias are one kernel"),
     row("GroupNorm with SiLU", "partition", "activations join a normalisation's last pass"),
     row("InstanceNorm and GroupNorm as LayerNorm", "kernel", "each has its loops over planes"),

@@ -67,10 +67,11 @@ import { recogniseSoftmax } from "./recognise-softmax.ts";
 import { recogniseSoftplus } from "./recognise-softplus.ts";
 import { recogniseSoftsign } from "./recognise-softsign.ts";
 import { selectRowsBeforeProduct } from "./select-rows-before-product.ts";
+import { splitGatedProduct } from "./split-gated-product.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, combineScales, computeBeforeView, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, combineScales, computeBeforeView, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, splitGatedProduct, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -140,6 +141,7 @@ export const rules: readonly Rule[] = [
   recogniseSoftplus,
   recogniseSoftsign,
   selectRowsBeforeProduct,
+  splitGatedProduct,
   tabulateQuantized,
   widenWeights,
 ];

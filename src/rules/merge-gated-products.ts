@@ -11,15 +11,13 @@ import { Add, Gelu, Gemm, MatMul, Mul, Relu, Sigmoid, SiblingMatMul, Softmax, Sw
 import { isConstant } from "../rewrite/match.ts";
 import { anyOf, constant, op, optionalInput, value } from "../rewrite/pattern.ts";
 import { defineRule, reassociates, refuse } from "../rewrite/rule.ts";
+import { meet } from "./meeting.ts";
 import { storesFloat32 } from "./normalisation.ts";
-import { isElementWise } from "./siblings.ts";
 
 /** As many results as a kernel may store. */
-const most = 4;
+export const mostProducts = 4;
 /** Matrices of so many elements are read from memory, which takes the time; in 8 bits they stay so only in a product of their own. */
-const large = 2 ** 21;
-/** Nodes behind a product among which another one's are looked for. */
-const reach = 24;
+export const largeProduct = 2 ** 21;
 
 /** The sizes of a product's constant matrix, [K, N]; undefined for what is not plainly a product by one. */
 function matrixShape({ op: own, inputs, attributes, outputs }: Node): readonly Dim[] | undefined {
@@ -30,20 +28,6 @@ function matrixShape({ op: own, inputs, attributes, outputs }: Node): readonly D
   // A matrix that has to be transposed is copied: nobody else may read it.
   if (attributes["transB"]) return weight.uses.length === 1 ? [...weight.type.shape].reverse() : undefined;
   return weight.type.shape;
-}
-
-/** What is computed from a product element by element, in its own shape. */
-function behind(product: Node): ReadonlySet<Node> {
-  const found = new Set<Node>(), [result] = product.outputs, front = result ? [result] : [];
-  for (let v = front.pop(); v && found.size < reach; v = front.pop()) {
-    for (const { node } of v.uses) {
-      const [next] = node.outputs;
-      if (found.has(node) || node.graph !== product.graph || !isElementWise(node) || !next || node.outputs.length !== 1 || !shapeEqual(next.type.shape, v.type.shape)) continue;
-      found.add(node);
-      front.push(next);
-    }
-  }
-  return found;
 }
 
 /** The products of `root`'s input that meet its own result, `root` first; none where another one comes first. */
@@ -61,7 +45,7 @@ function meetsLater(alike: readonly Node[], root: Node): readonly Node[] {
   return at > 0 && alike.slice(0, at).every((n) => !together(n, [root]).length) ? together(root, alike.slice(at + 1)) : [];
 }
 function together(root: Node, others: readonly Node[]): readonly Node[] {
-  const own = behind(root), found = others.filter((n) => [...behind(n)].some((b) => own.has(b))).slice(0, most - 1);
+  const found = others.filter((n) => meet(root.outputs[0], n.outputs[0])).slice(0, mostProducts - 1);
   return found.length > 0 ? [root, ...found] : [];
 }
 
@@ -71,15 +55,15 @@ function transposed({ dtype, dims: [rows = 0, columns = 0], ...t }: Tensor): Ten
 }
 
 type Part = (b: GraphBuilder, x: Value) => Value;
-type Meet = (b: GraphBuilder, results: readonly Value[]) => readonly Value[];
+type Meeting = (b: GraphBuilder, results: readonly Value[]) => readonly Value[];
 const product: Part = (b, x) => b.add(MatMul, [x, b.random([6, 5])]);
 const gemm = (transB: number, bias: boolean): Part => (b, x) => b.add(Gemm, [x, b.random(transB ? [5, 6] : [6, 5]), bias ? b.random([5]) : undefined], { transB });
-const swiGlu: Meet = (b, [gate, up]) => (gate && up ? [b.add(Mul, [b.add(Swish, [gate]), up])] : []);
-const build = (parts: readonly Part[], meet: Meet, dims: readonly (number | string)[] = ["n", 3, 6], dtype: "float32" | "float64" | "float16" = "float32") => () => {
+const swiGlu: Meeting = (b, [gate, up]) => (gate && up ? [b.add(Mul, [b.add(Swish, [gate]), up])] : []);
+const build = (parts: readonly Part[], join: Meeting, dims: readonly (number | string)[] = ["n", 3, 6], dtype: "float32" | "float64" | "float16" = "float32") => () => {
   const b = new GraphBuilder(), x = b.input("x", dims, dtype);
-  return b.build(...meet(b, parts.map((p) => p(b, x))));
+  return b.build(...join(b, parts.map((p) => p(b, x))));
 };
-const huge: Part = (b, x) => b.add(MatMul, [x, b.constant({ dtype: "float32", dims: [6, large / 4], data: new Float32Array(6 * large / 4) })]);
+const huge: Part = (b, x) => b.add(MatMul, [x, b.constant({ dtype: "float32", dims: [6, largeProduct / 4], data: new Float32Array(6 * largeProduct / 4) })]);
 const halfGemm: Part = (b, x) => b.add(Gemm, [x, b.random([6, 5], { dtype: "float16" }), b.random([5], { dtype: "float16" })]);
 const wide: Part = (b, x) => b.add(MatMul, [x, b.random([6, 5], { dtype: "float64" })]);
 
@@ -91,7 +75,7 @@ export const mergeGatedProducts = defineRule({
   beside: (_, root) => meeting(root),
   where: [
     ({ x }) => storesFloat32.has(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "none: only float32 and narrower floats are multiplied in tiles"),
-    ({ weight }) => sizeOf(weight.constant.dims) < large || refuse("large", `'${weight.name}' has ${sizeOf(weight.constant.dims)} elements`, `none: from ${large} on, reading them takes the time`),
+    ({ weight }) => sizeOf(weight.constant.dims) < largeProduct || refuse("large", `'${weight.name}' has ${sizeOf(weight.constant.dims)} elements`, `none: from ${largeProduct} on, reading them takes the time`),
     ({ x }, root) => x.type.dtype === "float32" || !meeting(root).some((n) => n.inputs[2]) || refuse("rounding", `'${x.name}' is ${x.type.dtype}, and Gemm rounds its sum with its bias once`, "none: a bias that is added apart would round twice"),
   ],
   numerics: reassociates(1e-5),

@@ -14,7 +14,7 @@ test("a wrong rewrite is seen on some kind of values", async () => {
 });
 test("calls and rules are those of the compiled model", async () => {
   const fired = await outcomeOf(fuses(1, (b) => norm(b, conv3(b))));
-  expect(fired).toMatchObject({ calls: 1, fired: ["fold-batch-norm-into-conv"], wrong: [] });
+  expect(fired).toMatchObject({ nodes: 1, calls: 1, fired: ["fold-batch-norm-into-conv"], wrong: [] });
   expect(await outcomeOf(keeps(2, (b) => { const y = conv3(b); return [norm(b, y), y]; }))).toMatchObject({ fired: ["decompose-batch-norm"], wrong: [] });
 });
 test("a row that is not on the page is seen", () => {

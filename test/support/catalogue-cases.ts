@@ -11,6 +11,7 @@ import { isFloat, type DType } from "../../src/core/dtype.ts";
 import { fromNumbers, sizeOf, type Tensor } from "../../src/core/tensor.ts";
 import { GraphBuilder } from "../../src/graph/build.ts";
 import type { Graph, Value } from "../../src/graph/graph.ts";
+import { countNodes } from "../../src/passes/ledger.ts";
 import type { ModelInfo } from "../../src/onnx/model-info.ts";
 import { newestOpset } from "../../src/onnx/operators.ts";
 import { writeModel } from "../../src/onnx/write.ts";
@@ -29,6 +30,8 @@ export interface Case {
   readonly build: Build;
   readonly fires: readonly string[];
   readonly never: readonly string[];
+  /** Nodes that the graph has left before partition, where that is what the row is about. */
+  readonly nodes?: number;
   /** Of the largest element. Default 3e-5. */
   readonly bound?: number;
   /** Approximations are allowed. */
@@ -46,6 +49,9 @@ export const fusesLoosely = (calls: number, build: Build, fires: string | readon
 /** Takes so many calls, and these rules must not fire. */
 export const keeps = (calls: number, build: Build, never: string | readonly string[] = [], settings: Settings = {}): Case => ({ calls, build, fires: [], never: list(never), ...settings });
 
+/** Of its nodes so many are left, in so many calls. */
+export const leaves = (nodes: number, calls: number, build: Build, settings: Settings = {}): Case => ({ ...fuses(calls, build, [], settings), nodes });
+
 /** Cases by their row of the catalogue, then by what they are. */
 export type Cases = Readonly<Record<string, Readonly<Record<string, Case>>>>;
 
@@ -55,8 +61,8 @@ export function testCatalogue(section: CatalogueSection, cases: Cases, notDone: 
   describe.each(Object.entries(cases))("%s", (_, own) => {
     test.each(Object.entries(own))("%s", async (__, c) => {
       const found = await outcomeOf(c);
-      const { calls, fires, never } = c;
-      expect(found, found.steps).toMatchObject({ calls, fired: expect.arrayContaining([...fires]) as readonly string[], wrong: [] });
+      const { calls, fires, never, nodes = found.nodes } = c;
+      expect(found, found.steps).toMatchObject({ nodes, calls, fired: expect.arrayContaining([...fires]) as readonly string[], wrong: [] });
       expect(found.fired.filter((rule) => never.includes(rule))).toEqual([]);
       if (c.loose) expect(compileModel(modelOf(c.build)).report.sites.filter((s) => s.outcome === "fired" && fires.includes(s.name))).toEqual([]);
     });
@@ -66,6 +72,7 @@ export function testCatalogue(section: CatalogueSection, cases: Cases, notDone: 
 export const strangers = ({ rows }: CatalogueSection, named: readonly string[]): readonly string[] => named.filter((name) => !rows.some((r) => r.what === name));
 
 export interface Outcome {
+  readonly nodes: number;
   readonly calls: number;
   readonly fired: readonly string[];
   /** Where results differ from the interpreter's. */
@@ -75,7 +82,8 @@ export interface Outcome {
 }
 /** Compiles and runs a case; `expected` is the graph whose results it must have. */
 export async function outcomeOf({ build, loose, bound = 3e-5, without = [] }: Case, expected: Graph = graphOf(build)): Promise<Outcome> {
-  const { artifact, report } = compileModel(modelOf(build), loose ? { allowApproximate: true } : {});
+  let nodes = 0;
+  const { artifact, report } = compileModel(modelOf(build), { ...(loose ? { allowApproximate: true } : {}), onStage: (s) => { if (s.name === "partitioned") nodes = countNodes(s.graph); } });
   const session = await load(artifact), wrong: string[] = [];
   try {
     for (const kind of Object.keys(elements) as Kind[]) for (const size of [1, 3]) {
@@ -91,7 +99,7 @@ export async function outcomeOf({ build, loose, bound = 3e-5, without = [] }: Ca
   }
   const fired = [...new Set(report.sites.filter((s) => s.kind === "rule" && s.outcome === "fired").map((s) => s.name))];
   const refused = report.sites.filter((s) => s.outcome === "refused").map((s) => `${s.name}: ${s.code}`);
-  return { calls: report.nodes.compiled, fired, wrong, steps: `${report.traffic.map((t) => `${t.region}(${t.nodes.join(" ")})`).join(", ")}; refused: ${refused.join(", ")}` };
+  return { nodes, calls: report.nodes.compiled, fired, wrong, steps: `${report.traffic.map((t) => `${t.region}(${t.nodes.join(" ")})`).join(", ")}; refused: ${refused.join(", ")}` };
 }
 
 export function graphOf(build: Build): Graph {
