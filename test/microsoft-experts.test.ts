@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { fromNumbers, sizeOf, toNumbers, type Tensor } from "../src/core/tensor.ts";
 import { differenceOf, runCompiled, runWay, runWays, specOf, type OracleCase } from "./support/operator-oracle.ts";
+import { compileModel } from "../src/compiler/compile.ts";
 import { modelBytes } from "./support/model-spec.ts";
 import { randomFrom, randomTensor } from "./support/random.ts";
 
@@ -48,6 +49,8 @@ const cases: Readonly<Record<string, OracleCase>> = {
   "MoE, three of five, silu": mixture({ k: 3, activation_type: "silu" }),
   "MoE, weights that sum to 1, gelu": mixture({ k: 2, activation_type: "gelu", normalize_routing_weights: 1 }),
   "MoE, swiglu": mixture({ k: 2, ...swiglu }, 2 * inner),
+  "MoE, of equal scores": { ...mixture({ k: 2, normalize_routing_weights: 1 }), inputs: mixture({}).inputs.map((t, i) => (i === 1 ? fromNumbers("float32", [tokens, experts], Array.from({ length: tokens * experts }, (_, e) => (e % 3 === 0 ? 1 : 0))) : t)) },
+  "MoE, one token of a batch": { ...mixture({ k: 3, activation_type: "identity" }), inputs: mixture({}).inputs.map((t, i) => (i === 0 ? of(1, 1, hidden) : i === 1 ? of(1, experts) : t)), outputs: [{ dtype: "float32", rank: 3 }] },
   "QMoE of 8 bits": packed(8, {}),
   "QMoE of 4 bits, silu": packed(4, { activation_type: "silu", normalize_routing_weights: 1 }),
   "QMoE with zero points": packed(4, {}, [undefined, undefined, undefined, bytes(experts, inner / 2), bytes(experts, hidden / 2)]),
@@ -71,6 +74,17 @@ describe("as onnxruntime computes it", () => {
     const { onnxruntime, reference } = await runWays(mixture({}), ["reference"]), y = onnxruntime["y0"], own = reference?.["y0"];
     const moved = own && fromNumbers("float32", own.dims, Array.from(toNumbers(own), (v, i) => v + (i === 3 ? 1 : 0)));
     expect(y && differenceOf(moved, y, 1e-4, 1e-3)).toMatch(/element 3/);
+  });
+});
+
+describe("mixtures of experts with constant weights", () => {
+  const constant = (c: OracleCase): OracleCase => ({ ...c, constants: c.inputs.flatMap((t, i) => (i > 1 && t && i !== 14 ? [i] : [])) });
+  it.each(Object.entries(cases).filter(([name]) => name.includes("MoE")))("%s, on kernels", async (_, c) => {
+    const { spec, feeds } = specOf(constant(c)), model = modelBytes(spec), [result] = Object.values(await runWay(model, feeds, "reference"));
+    const { report } = compileModel(model), own = [await runCompiled(model, feeds, false), await runCompiled(model, feeds, true)].flatMap((r) => Object.values(r));
+    expect(report.nodes.compiled).toBeGreaterThan(experts);
+    for (const y of own) expect(result && differenceOf(y, result, 1e-4, 1e-4)).toBeUndefined();
+    expect(own).toHaveLength(2);
   });
 });
 

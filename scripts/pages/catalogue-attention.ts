@@ -29,7 +29,7 @@ export const attention: CatalogueSection = {
     row("sliding windows and sinks", "operator", "parameters of Attention and GroupQueryAttention; a window spelled out is a mask"),
     row("paged attention", "none", "it serves many requests from one pool of memory; a session here is one"),
     row("joined products of weights in 4 bits", "rule", "MatMulNBits, and products with DequantizeLinear in blocks or by column: bytes, scales and zero points lie side by side. Gate and up, each with work of its own behind it, stay two calls, whose time is that of reading the weights", "merge-sibling-products"),
-    row("mixtures of experts from TopK and loops", "missing", "run as they are written"),
+    row("mixtures of experts from TopK and loops", "operator", "MoE and QMoE are taken apart into what exporters write: each expert gathers the tokens that chose it, computes them by its products in one kernel each, and adds the results to their rows. Mixtures that are written so are compiled as they stand, to the same kernels; where a graph computes every expert on every token, leaving any out would lose the NaN of 0 times an infinite result"),
     row("linear attention, causal convolution, scans", "operator", "LinearAttention, CausalConvWithState and Scan have kernels of their own"),
     row("dropout of probabilities", "simplified", "gone for inference; a training mode that is fed refuses with a code"),
     row("logits of the last token only", "none", "it changes the graph's outputs, which are an interface"),

@@ -28,7 +28,7 @@ interface Product { readonly K: number; readonly N: number; readonly bits: numbe
 interface Weights<T> { readonly A: T; readonly B: T; readonly scales: T; readonly zero_points: T | undefined; readonly g_idx: T | undefined; readonly bias: T | undefined }
 
 /** The number that holds `bits` bits at `index` of a row of bytes. */
-const bitsAt = (of: ArrayLike<number>, rowStart: number, index: number, bits: number): number =>
+export const bitsAt = (of: ArrayLike<number>, rowStart: number, index: number, bits: number): number =>
   ((of[rowStart + Math.floor((index * bits) / 8)] ?? 0) >> ((index * bits) % 8)) & (2 ** bits - 1);
 
 /** Zero points as [N, blocks], where all are constants that fit bytes and g_idx gives no order of its own. */

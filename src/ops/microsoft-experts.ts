@@ -1,8 +1,12 @@
-/** com.microsoft's mixtures of experts, with weights of floats and of packed integers. Which experts run hangs on the elements, so they run on the host. */
+/**
+ * com.microsoft's mixtures of experts, with weights of floats and of packed integers. Those of float32 with constant weights
+ * are said by gathers, products and scatters of their own for each expert; others run on the host.
+ */
 import { dimEqual, formatDim, formatShape, type Dim } from "../core/dim.ts";
 import * as evaluate from "../evaluate/com-microsoft-experts.ts";
 import { defineOp, float, int, optional, string, type InferContext, type TypeInfo } from "../graph/op.ts";
 import { checkType } from "./element-wise.ts";
+import { expandExperts, floatLayer, givenWeights, packedLayer, softmaxWeights } from "./experts-in-parts.ts";
 
 const common = { domain: "com.microsoft", since: 1, fusionKind: "opaque" } as const;
 const options = {
@@ -51,6 +55,11 @@ export const MoE = defineOp({
   },
   infer: ({ input, router_probs, fc1_experts_weights, fc2_experts_weights, fc3_experts_weights }, given, context) =>
     inferExperts({ input, router: router_probs, first: fc1_experts_weights.shape, second: fc2_experts_weights.shape, third: fc3_experts_weights?.shape }, given, context),
+  expand(context, given) {
+    const [, , w1, b1, w2, b2, w3, b3] = context.inputTypes, first = floatLayer(w1, b1), second = floatLayer(w2, b2), gated = w3 && floatLayer(w3, b3), count = w1?.shape[0];
+    if (!first || !second || (w3 && !gated) || typeof count !== "number") return undefined;
+    return expandExperts(context, count, { first, second, gated }, softmaxWeights(given.normalize_routing_weights !== 0), given);
+  },
 });
 
 /** accuracy_level allows onnxruntime to round activations to 8 bits; here they stay as they are. */
@@ -70,5 +79,11 @@ export const QMoE = defineOp({
     if (!fc1_scales || !fc2_scales || !fc3_experts_weights !== !fc3_scales) context.fail("OF3001", "packed weights need their scales");
     const whole = ({ shape }: TypeInfo): readonly Dim[] => shape.map((d, i) => (i === 2 && typeof d === "number" ? (d * 8) / bits : d));
     return inferExperts({ input, router: router_probs, first: whole(fc1_experts_weights), second: whole(fc2_experts_weights), third: fc3_experts_weights && whole(fc3_experts_weights) }, given, context);
+  },
+  expand(context, given) {
+    const [, , w1, s1, b1, w2, s2, b2, w3, s3, b3, z1, z2, z3, own] = context.inputTypes, bits = given.expert_weight_bits, count = w1?.shape[0], weights = context.inputs[14];
+    const first = packedLayer(w1, s1, z1, b1, bits), second = packedLayer(w2, s2, z2, b2, bits), gated = w3 && packedLayer(w3, s3, z3, b3, bits);
+    if (!first || !second || (w3 && !gated) || typeof count !== "number" || (own && own.dtype !== "float32")) return undefined;
+    return expandExperts(context, count, { first, second, gated }, weights === undefined ? softmaxWeights(true) : givenWeights(weights, given.normalize_routing_weights !== 0), given);
   },
 });
