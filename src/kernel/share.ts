@@ -4,30 +4,41 @@
  */
 import { dimMul, dimSub, isSymbolic, type Dim } from "../core/dim.ts";
 import { atomBounds, linearBounds } from "./bounds.ts";
-import { axisOf, constant, dimExpr, i32, type Axis, type BinaryOp, type Buffer, type Expr, type Scalar, type UnaryOp } from "./expr.ts";
+import { axisOf, constant, dimExpr, i32, type Axis, type Expr } from "./expr.ts";
 import { linearAdd, linearConstant, linearScale, sameDim, type Bounds, type Linear, type Term } from "./linear.ts";
+import { NodeTable } from "./node-table.ts";
 import { linearOf, simplifyNode, type Algebra } from "./simplify.ts";
 import { mapChildren, mapExpr, operandsOf } from "./traverse.ts";
 
 type Reduce = Extract<Expr, { kind: "reduce" }>;
 
+/** What is known of an expression. */
+class Entry {
+  /** The one object that stands for it and its equals, once that was asked for. */
+  shared: Expr | undefined = undefined;
+  /** Not negative once it has one. */
+  id = -1;
+  linear: Linear | undefined = undefined;
+  bounds: Bounds | undefined = undefined;
+}
+
 export class ExprTable implements Algebra {
-  readonly #byKey = new Map<number | string, Expr>();
-  readonly #shared = new Map<Expr, Expr>();
-  readonly #ids = new Map<object, number>();
-  readonly #linear = new Map<Expr, Linear>();
-  readonly #bounds = new Map<Expr, Bounds>();
+  readonly #nodes = new NodeTable((e) => this.#idOf(e));
+  /** Of every expression that was given; equal ones have one entry. */
+  readonly #entries = new Map<Expr, Entry>();
+  #count = 0;
   readonly #heights = new Map<Expr, number>();
   readonly #reduceAxes = new Map<string, Axis>();
 
   /** The one object that stands for every expression equal to `e`. */
   make(e: Expr): Expr {
-    const known = this.#shared.get(e);
+    const known = this.#entries.get(e)?.shared;
     if (known) return known;
     const parts = mapChildren(e, this.#makeOperand);
     const out = parts.kind === "reduce" ? this.#makeReduce(parts) : simplifyNode(parts, this) ?? this.#number(parts);
-    this.#shared.set(e, out);
-    this.#shared.set(out, out);
+    const entry = this.#entryOf(out);
+    entry.shared = out;
+    if (out !== e) this.#entries.set(e, entry);
     return out;
   }
 
@@ -37,13 +48,11 @@ export class ExprTable implements Algebra {
   id(e: Expr): number { return this.#idOf(this.make(e)); }
 
   linear(e: Expr): Linear {
-    let sum = this.#linear.get(e);
-    if (!sum) {
-      sum = linearOf(e, (c) => this.linear(c));
-      this.#linear.set(e, sum);
-    }
-    return sum;
+    const entry = this.#entryOf(e);
+    return (entry.linear ??= linearOf(e, this.#linearOfOperand));
   }
+
+  readonly #linearOfOperand = (e: Expr): Linear => this.linear(e);
 
   /** Terms in order of first appearance, quotients and remainders of one division put together again. */
   fromLinear(given: Linear): Expr {
@@ -63,20 +72,17 @@ export class ExprTable implements Algebra {
       const negative = typeof sum.constant === "number" && sum.constant < 0;
       append(this.#size(negative ? dimMul(sum.constant, -1) : sum.constant), negative);
     }
-    this.#linear.set(out, sum);
-    this.#shared.set(out, out);
+    const entry = this.#entryOf(out);
+    entry.linear = sum;
+    entry.shared = out;
     return out;
   }
   #size(d: Dim): Expr { return this.#number(isSymbolic(d) ? dimExpr(d) : constant(d | 0, i32)); }
 
   bounds(sum: Linear): Bounds { return linearBounds(sum, (atom) => this.#atomBounds(atom)); }
   #atomBounds(e: Expr): Bounds {
-    let b = this.#bounds.get(e);
-    if (!b) {
-      b = atomBounds(e, (c) => (c.type.scalar === "i32" && c.type.lanes === 1 ? this.bounds(this.linear(this.make(c))) : { lower: undefined, upper: undefined }));
-      this.#bounds.set(e, b);
-    }
-    return b;
+    const entry = this.#entryOf(e);
+    return (entry.bounds ??= atomBounds(e, (c) => (c.type.scalar === "i32" && c.type.lanes === 1 ? this.bounds(this.linear(this.make(c))) : { lower: undefined, upper: undefined })));
   }
 
   /** c·(L mod D) + c·D·(L div D) = c·L; the same with L divided by C first. */
@@ -128,68 +134,25 @@ export class ExprTable implements Algebra {
   }
 
   #number(e: Expr): Expr {
-    const key = this.#key(e);
-    const known = this.#byKey.get(key);
-    if (known) return known;
-    this.#byKey.set(key, e);
-    this.#shared.set(e, e);
-    this.#idOf(e);
-    return e;
-  }
-  #idOf(o: object): number {
-    let id = this.#ids.get(o);
-    if (id === undefined) this.#ids.set(o, (id = this.#ids.size));
-    return id;
-  }
-  /** Equal for equal expressions only. Most are of one or two operands, which a number can say. */
-  #key(e: Expr): number | string {
-    switch (e.kind) {
-      case "binary": return nodeKey(e, binaryCodes[e.op], this.#idOf(e.a), this.#idOf(e.b)) ?? this.#text(e);
-      case "unary": return nodeKey(e, unaryCodes[e.op], this.#idOf(e.a), 0) ?? this.#text(e);
-      case "cast": return nodeKey(e, castCode, this.#idOf(e.a), 0) ?? this.#text(e);
-      case "axis": return nodeKey(e, axisCode, this.#idOf(e.axis), 0) ?? this.#text(e);
-      default: return this.#text(e);
+    const out = this.#nodes.find(e);
+    if (out === e) {
+      const entry = this.#entryOf(e);
+      entry.shared = e;
+      if (entry.id < 0) entry.id = this.#count++;
     }
+    return out;
   }
-  #text(e: Expr): string {
-    let key = `${e.kind}:${e.type.scalar}${e.type.lanes}:${this.#detail(e)}:`;
-    for (const c of operandsOf(e)) key += `${this.#idOf(c)},`;
-    return key;
+  #entryOf(e: Expr): Entry {
+    let entry = this.#entries.get(e);
+    if (!entry) this.#entries.set(e, (entry = new Entry()));
+    return entry;
   }
-  #detail(e: Expr): string {
-    switch (e.kind) {
-      case "const": return Object.is(e.value, -0) ? "-0" : `${e.value}`;
-      case "axis": return `${this.#idOf(e.axis)}`;
-      case "dim": return typeof e.dim === "number" ? `${e.dim}` : e.dim.key;
-      case "local": return e.name;
-      case "load": case "address": return `${this.#idOf(e.buffer satisfies Buffer)} ${e.kind === "load" ? e.along ?? "" : ""}`;
-      case "loadAt": return `${e.offset} ${e.dtype} ${e.splat}`;
-      case "unary": case "binary": return e.op;
-      case "madd": return `${e.relaxed}`;
-      case "extract": return `${e.lane}`;
-      case "shuffle": return e.bytes.join(" ");
-      case "extend": return e.half;
-      case "reduce": return `${e.op} ${e.axes.map((a) => this.#idOf(a)).join(" ")}`;
-      default: return "";
-    }
+  #idOf(e: Expr): number {
+    const entry = this.#entryOf(e);
+    if (entry.id < 0) entry.id = this.#count++;
+    return entry.id;
   }
 }
-/** Numbers for what kinds of node are; below 64. */
-const binaryCodes: Readonly<Record<BinaryOp, number>> = {
-  add: 0, sub: 1, mul: 2, div: 3, rem: 4, min: 5, max: 6, pmin: 7, pmax: 8, pow: 9, and: 10, or: 11, xor: 12, shl: 13, shr: 14, eq: 15, ne: 16, lt: 17, le: 18, gt: 19, ge: 20,
-};
-const unaryCodes: Readonly<Record<UnaryOp, number>> = {
-  neg: 21, abs: 22, sqrt: 23, floor: 24, ceil: 25, trunc: 26, nearest: 27, not: 28, exp: 29, log: 30, tanh: 31, erf: 32, sin: 33, cos: 34, tan: 35, asin: 36, acos: 37, atan: 38,
-  sinh: 39, cosh: 40, asinh: 41, acosh: 42, atanh: 43, isnan: 44, isinf: 45, decay: 48,
-};
-const castCode = 46, axisCode = 47;
-const scalarCodes: Readonly<Record<Scalar, number>> = { bool: 0, i8: 1, u8: 2, i16: 3, u16: 4, i32: 5, u32: 6, i64: 7, u64: 8, f32: 9, f64: 10 };
-/** Ids that a key has room for. */
-const idLimit = 2 ** 18;
-
-/** A node as a whole number below 2^53: code, scalar, lanes, two ids; undefined where these are too large. */
-const nodeKey = (e: Expr, code: number, a: number, b: number): number | undefined =>
-  (a < idLimit && b < idLimit ? (((code * 16 + scalarCodes[e.type.scalar]) * 32 + e.type.lanes) * idLimit + a) * idLimit + b : undefined);
 
 const isNegative = (t: Term): boolean => typeof t.coefficient === "number" && t.coefficient < 0;
 const isSize = (sum: Linear, d: Dim): boolean => sum.terms.length === 0 && sameDim(sum.constant, d);

@@ -6,7 +6,7 @@
 import { dimAdd, dimEqual, dimExactDiv, dimFloorDiv, dimMax, dimMin, dimMod, dimMul, dimProduct, dimRange, dimSub, isStatic, type Dim } from "../core/dim.ts";
 import { byteSize, integerRange, isFloat, isInteger, type DType } from "../core/dtype.ts";
 import type { Evaluate, EvaluateAttributes } from "../core/evaluate.ts";
-import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
+import { fromNumbers, numericData, toNumbers, type Tensor } from "../core/tensor.ts";
 import { broadcastSources } from "../core/strided.ts";
 import type { TypeInfo } from "../graph/op.ts";
 
@@ -35,6 +35,16 @@ export function elementsOf(t: TypeInfo | undefined): readonly Dim[] | undefined 
 export function numbersKnown(t: TypeInfo | undefined): readonly number[] | undefined {
   if (t?.constant && t.dtype !== "string" && t.constant.data.length <= constantLimit) return Array.from(toNumbers(t.constant));
   return t?.elements && isStatic(t.elements) ? t.elements : undefined;
+}
+
+/** As `numbersKnown` of integers, without a list of them: the n-th. */
+export function integerAt(t: TypeInfo): ((n: number) => number) | undefined {
+  const { constant, elements } = t;
+  if (constant && isInteger(t.dtype) && constant.data.length <= constantLimit) {
+    const data = numericData(constant);
+    return (n) => Number(data[n] ?? 0);
+  }
+  return elements && isStatic(elements) ? (n) => elements[n] ?? 0 : undefined;
 }
 
 /** Whether a dtype holds this number as it is. Where it wraps or rounds, the number is not followed. Sizes are taken to fit in 32 bits. */

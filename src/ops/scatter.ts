@@ -10,7 +10,7 @@ import * as evaluate from "../evaluate/gather.ts";
 import { ScatterRows as evaluateRows } from "../evaluate/onnxfuse-scatter-rows.ts";
 import { defineOp, int, optional, type TypeInfo } from "../graph/op.ts";
 import { add, and, div, eq, load, lt, rem, select, binary, type Expr } from "../kernel/expr.ts";
-import { movedElements, numbersKnown, typeWith } from "./element-values.ts";
+import { integerAt, movedElements, typeWith } from "./element-values.ts";
 import { checkSameType, narrow } from "./element-wise.ts";
 import { axisIn, frontAxis, origin } from "./index-map.ts";
 import { indexDepth } from "./gather.ts";
@@ -21,20 +21,23 @@ const reductions = ["none", "add", "mul", "max", "min"];
 /** Component c of row u is start + step·u[axis]; without an axis it is start. */
 interface Line { readonly start: number; readonly step: number; readonly axis: number | undefined; readonly count: number }
 
-/** The box that constant indices fill: one line a component, each axis of the rows in exactly one; undefined where they fill none. */
-function boxOf(indices: TypeInfo, data: TypeInfo): readonly Line[] | undefined {
-  const values = numbersKnown(indices);
-  if (!values || !isStatic(indices.shape) || values.length === 0) return undefined;
+/**
+ * The box that constant indices fill: one line a component, each axis of the rows in exactly one; undefined where they
+ * fill none. Where that has been asked before, `isBox` says that they do.
+ */
+function boxOf(indices: TypeInfo, data: TypeInfo, isBox = false): readonly Line[] | undefined {
+  const value = integerAt(indices);
+  if (!value || !isStatic(indices.shape) || indices.shape.includes(0)) return undefined;
   const rows = indices.shape.slice(0, -1), depth = indices.shape[indices.shape.length - 1] ?? 0, strides = rowMajorStrides(rows);
   const used = new Set<number>(), lines: Line[] = [], all = sizeOf(rows);
   for (let c = 0; c < depth; c++) {
     const size = data.shape[c];
-    const at = (row: number): number => { const v = values[row * depth + c] ?? 0; return v < 0 && typeof size === "number" ? v + size : v; };
+    const at = (row: number): number => { const v = value(row * depth + c); return v < 0 && typeof size === "number" ? v + size : v; };
     const start = at(0);
     const axis = rows.findIndex((n, d) => n > 1 && !used.has(d) && at(strides[d] ?? 0) !== start);
     const step = axis < 0 ? 0 : at(strides[axis] ?? 0) - start, count = axis < 0 ? 1 : rows[axis] ?? 1, stride = strides[axis] ?? 1;
     if (start < 0 || step < 0) return undefined;
-    for (let row = 0; row < all; row++) if (at(row) !== start + (axis < 0 ? 0 : step * (Math.floor(row / stride) % count))) return undefined;
+    if (!isBox) for (let row = 0; row < all; row++) if (at(row) !== start + (axis < 0 ? 0 : step * (Math.floor(row / stride) % count))) return undefined;
     if (axis >= 0) used.add(axis);
     lines.push({ start, step, axis: axis < 0 ? undefined : axis, count });
   }
@@ -56,7 +59,7 @@ export const ScatterND = defineOp({
   },
   lowerable: ({ data, indices }) => data.dtype !== "string" && boxOf(indices, data) !== undefined,
   lower: ({ data, indices, updates }, { reduction = "none" }) => {
-    const lines = boxOf(indices, data) ?? [], rows = indices.shape.length - 1;
+    const lines = boxOf(indices, data, true) ?? [], rows = indices.shape.length - 1;
     return [(...position) => {
       const row: Expr[] = Array.from({ length: rows }, () => origin), inside: Expr[] = [];
       lines.forEach(({ start, step, axis, count }, c) => {

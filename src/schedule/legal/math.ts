@@ -11,17 +11,26 @@ import { erfF32, expF32, expOfNegativeF32, logF32, onePlusErfF32, onePlusExpF32,
 
 /** The kernel with only operations that every target has as instructions. Scalars and vectors give the same bits. */
 export function legalizeMath(kernel: Kernel): Kernel {
-  if (!someExprOf(kernel.body, mayNeedMath)) return kernel;
+  if (!someExprOf(kernel.body, needsMath)) return kernel;
   const sums = new Map<Expr, Expr>(), memo = new Map<Expr, Expr>();
   return { ...kernel, body: mapStmtExprs(kernel.body, (e) => mapExpr(mapExpr(e, sumNode, sums), legalNode, memo)) };
 }
 
-/** Whether an operation is of a kind that `legalNode` may change: those of which most kernels consist are not. */
-function mayNeedMath(e: Expr): boolean {
+/** Whether an operation has no instruction of its own. */
+function needsMath(e: Expr): boolean {
   switch (e.kind) {
     case "unary": return !instructions.has(e.op);
-    case "binary": return e.op === "pow" || e.op === "rem" || e.op === "div" || e.op === "shl" || e.op === "shr";
-    case "cast": return e.type.lanes > 1;
+    case "binary": {
+      const { scalar, lanes } = e.a.type;
+      switch (e.op) {
+        case "pow": return true;
+        case "rem": return lanes > 1 || scalar === "f32" || scalar === "f64";
+        case "div": return lanes > 1 && scalar !== "f32" && scalar !== "f64";
+        case "shl": case "shr": return e.b.type.lanes > 1;
+        default: return false;
+      }
+    }
+    case "cast": return e.type.lanes > 1 && !hasVectorCast(e.a.type.scalar, e.type.scalar);
     default: return false;
   }
 }
