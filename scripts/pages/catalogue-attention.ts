@@ -23,6 +23,7 @@ export const attention: CatalogueSection = {
     row("sine and cosine from positions and frequencies", "simplified", "folded where the length is fixed; else an element-wise kernel"),
     row("rotation of three sections", "operator", "as its parts"),
     row("relative position bias", "rule", "an added mask of any shape that broadcasts; a constant look-up is folded", "recognise-attention"),
+    row("a mask for each window of a picture, added where the windows are an axis of their own", "rule", "one call for a known number of pictures; for an unknown one the mask would have to be repeated for each: four", "add-without-regrouping"),
     row("the forms that exporters give named models", "rule", "by structure: no name of a model or node is looked at", "recognise-attention"),
     row("cross attention", "rule", "keys and values may come from anywhere and have a length of their own", "recognise-attention"),
     row("a soft cap on the scores (Tanh)", "rule", "divisor and factor alike, or the scale joined with them", "recognise-attention"),

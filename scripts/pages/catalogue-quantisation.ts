@@ -5,7 +5,7 @@ export const quantisation: CatalogueSection = {
   title: "Quantisation and precision",
   rows: [
     row("operators that only choose or move elements (MaxPool, ReduceMax, Slice, Gather, Expand, Tile, nearest Resize, Reshape, Transpose, Concat …) between conversions, on integers", "rule", "one scale for all; those that compare need the same scale and zero point on both sides, and a scale above 0", "quantize-selection", "quantize-before-movement", "dequantize-after-transpose"),
-    row("Split between conversions", "partition", "one call that reads and writes 8 bits: each part is a view, read by what follows; dequantising and quantising in one loop"),
+    row("Split between conversions", "rule", "by one scale the integers are split, and each part is a view; by others, or with work on the parts, it is dequantised once, and each part is a loop that reads it", "quantize-split"),
     row("Softmax and AveragePool between conversions", "rule", "one call that reduces the integers themselves and writes 8 bits: a softmax subtracts the greatest integer before it scales, a mean scales an exact sum. One scale each, that of a softmax above 0; where an element stands in more than four windows, dequantising it once is cheaper", "quantize-reduction"),
     row("linear Resize between conversions", "partition", "two calls: what reads an element several times reads it dequantised; it quantises what it computes"),
     row("Conv with bias and activation between conversions as one integer convolution", "rule", "exact int32 sums, one rounding; a bias in other units than the product of the scales, or sums that int32 might not hold, refuse. Without QuantizeLinear behind it, the sums are scaled in the same kernel", "quantize-conv", "integer-conv", "combine-scales"),

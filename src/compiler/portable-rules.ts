@@ -1,15 +1,15 @@
 /**
  * Which built-in rules serve emitted models. Runtimes have their own ways with quantised models, which they find by the
  * pairs of QuantizeLinear and DequantizeLinear around the operators; rules that bring such models to the form of our
- * kernels would hide those.
+ * kernels would hide those. Nor does it help others to cut a product in two, or to compute before a view.
  */
 import type { Rule } from "../rewrite/rule.ts";
 import {
-  combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights, mergeSiblingProducts, mergeSlices, recogniseAttention,
+  combineScales, computeBeforeView, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, splitGatedProduct, tabulateQuantized, widenWeights, mergeSiblingProducts, mergeSlices, recogniseAttention,
 } from "../rules/index.ts";
 
 const forOwnKernels: ReadonlySet<Rule> = new Set([
-  combineScales, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, tabulateQuantized, widenWeights,
+  combineScales, computeBeforeView, dequantizeAfterTranspose, integerConv, integerGemm, integerMatmul, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, splitGatedProduct, tabulateQuantized, widenWeights,
 ]);
 
 /** What would hide attention from onnxruntime's optimiser, which makes one operator of it and its projections. */
