@@ -4,7 +4,7 @@ import type { GraphBuilder } from "../../src/graph/build.ts";
 import type { Value } from "../../src/graph/graph.ts";
 import * as op from "../../src/ops/index.ts";
 import { fuses, keeps, leaves, testCatalogue } from "../support/catalogue-cases.ts";
-import { add, mul, part, relu, reshape, rows, split, transpose } from "../support/catalogue-parts.ts";
+import { add, mul, relu, reshape, rows, split, transpose } from "../support/catalogue-parts.ts";
 
 const scale = 0.05;
 const zero = (b: GraphBuilder, value = 128): Value => b.scalar(value, "uint8");
