@@ -53,6 +53,12 @@ it("rounds halves to even and saturates", () => {
   expect([...(expected[0]?.data ?? [])]).toEqual([10, 12, 12, 10, 8, 255, 0, 0]);
 });
 
+it("DynamicQuantizeLinear of zeros of either sign, one sign alone, infinities, NaN anywhere, and nothing", () => {
+  const run = Array.from({ length: 37 }, (_, i) => (i % 9) - 4), withAt = (at: number, v: number): number[] => run.map((x, i) => (i === at ? v : x));
+  const rows: readonly (readonly number[])[] = [[-0, 0, -0], [-0], run.map((x) => Math.abs(x)), run.map((x) => -Math.abs(x)), ...[NaN, Infinity, -Infinity, 1e-45, 3e38].flatMap((v) => [0, 17, 33, 36].map((at) => withAt(at, v))), []];
+  for (const row of rows) expect(operatorDifference({ op: DynamicQuantizeLinear, inputs: [given(fromNumbers("float32", [row.length], [...row]))], outputs: 3 }), String(row)).toBe(0);
+});
+
 it("a tensor of zeros has scale 1", () => {
   const { actual } = runOperator({ op: DynamicQuantizeLinear, inputs: [given(fromNumbers("float32", [2], [0, 0]))], outputs: 3 });
   expect(actual.map((t) => [...t.data])).toEqual([[0, 0], [1], [0]]);

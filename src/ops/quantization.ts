@@ -19,14 +19,15 @@ export function checkQuantized(dtype: DType, context: InferContext): DType {
 export function quantized(value: Expr, zeroPoint: Expr, dtype: DType): Expr {
   const [low, high] = integerRange(dtype);
   const limit = (end: number): Expr => cast(sub(constant(end, i32), zeroPoint), "f32");
-  return add(nearestInteger(binary("pmin", limit(high), binary("pmax", limit(low), value))), zeroPoint);
+  // Zero point and constant are one number to add.
+  return add(nearestBits(binary("pmin", limit(high), binary("pmax", limit(low), value))), sub(zeroPoint, constant(roundingBits, i32)));
 }
 
 /** 1.5 · 2^23: a sum with it has no fraction bits left, so that the addition rounds half to even, and its low bits are the integer. */
 const roundingSum = 1.5 * 2 ** 23, roundingBits = 0x4b400000;
 
-/** A float32 between −2^22 and 2^22 rounded half to even, as i32. */
-const nearestInteger = (value: Expr): Expr => sub(bitcast(add(value, constant(roundingSum, f32)), i32), constant(roundingBits, i32));
+/** A float32 between −2^22 and 2^22 rounded half to even, as i32, plus `roundingBits`. */
+const nearestBits = (value: Expr): Expr => bitcast(add(value, constant(roundingSum, f32)), i32);
 
 /** An i32 accumulator as a quantised value: acc · (a · b / y) in float32. */
 export function requantized(accumulator: Expr, scaleA: Expr, scaleB: Expr, scaleY: Expr, zeroPoint: Expr, dtype: DType): Expr {
