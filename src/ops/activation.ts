@@ -9,6 +9,7 @@ import { isFloat, type DType } from "../core/dtype.ts";
 import { defineOp, float, string, type AttributeSpec, type Attributes, type OpDef } from "../graph/op.ts";
 import { add, binary, div, exp, gt, lt, max, mul, neg, select, sub, unary, type Expr } from "../kernel/expr.ts";
 import { Add, Div, Mul, Pow } from "./arithmetic.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { checkSameType, checkType, narrow, outputOf, readBroadcast, unaryOp, type Allowed } from "./element-wise.ts";
 import { Expansion, scalarOf } from "./expansion.ts";
 import { Erf, Tanh } from "./unary-math.ts";
@@ -114,6 +115,7 @@ export const PRelu = defineOp({
     checkType(context, X, "X", "numeric");
     checkSameType(context, [X, slope]);
     if (slope.shape.length > X.shape.length) context.fail("OF3011", `slope ${formatShape(slope.shape)} does not broadcast to ${formatShape(X.shape)}`);
+    agreeSizes(context, "slope", slope, X.shape.slice(X.shape.length - slope.shape.length), "broadcast");
     return [{ dtype: X.dtype, shape: X.shape }];
   },
   lower: ({ X, slope }, _, context) => {

@@ -2,10 +2,11 @@
  * BatchNormalization. Inference form: an affine function of each channel. In training mode, or with the extra outputs of
  * older opsets, it normalises by the batch's own moments, on the host.
  */
-import { formatDim, type Dim } from "../core/dim.ts";
+import type { Dim } from "../core/dim.ts";
 import { defineOp, float, int, type Spelling, type TypeInfo } from "../graph/op.ts";
 import { add, cast, constant, div, mul, sqrt, sub, type Expr } from "../kernel/expr.ts";
 import { BatchNormalization as evaluate } from "../evaluate/normalization.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { checkType } from "./element-wise.ts";
 import { operand } from "./window.ts";
 
@@ -23,11 +24,7 @@ export const BatchNormalization = defineOp({
   infer({ X, scale, B, mean, variance }, { spatial }, context) {
     checkType(context, X, "X", "float");
     const features: readonly Dim[] = spatial ? [X.shape[1] ?? 1] : X.shape.slice(1);
-    for (const [name, parameter] of Object.entries({ scale, B, mean, variance })) {
-      const fits = parameter.shape.length === features.length
-        && parameter.shape.every((d, i) => typeof d !== "number" || typeof features[i] !== "number" || d === features[i]);
-      if (!fits) context.fail("OF3011", `${name} has sizes [${parameter.shape.map(formatDim).join(", ")}], the input has [${features.map(formatDim).join(", ")}] channels`);
-    }
+    for (const [name, parameter] of Object.entries({ scale, B, mean, variance })) agreeSizes(context, name, parameter, features);
     const statistics = (of: TypeInfo): TypeInfo => ({ dtype: of.dtype, shape: features });
     return [{ dtype: X.dtype, shape: X.shape }, statistics(mean), statistics(variance), statistics(mean), statistics(variance)];
   },

@@ -3,6 +3,7 @@ import { broadcastDim, type Dim } from "../core/dim.ts";
 import { Einsum as evaluate, einsumLabels, type EinsumLabels } from "../evaluate/einsum.ts";
 import { defineOp, required, type TypeInfo } from "../graph/op.ts";
 import { mul, reduce, type Expr } from "../kernel/expr.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { checkSameType, checkType, narrow, outputOf } from "./element-wise.ts";
 import { origin } from "./index-map.ts";
 
@@ -29,6 +30,7 @@ export const Einsum = defineOp({
     checkSameType(context, Inputs);
     const labels = einsumLabels(equation, Inputs.map((t) => t.shape.length)) ?? context.fail("OF3012", `equation '${equation}' does not fit ${Inputs.length} operands of ranks ${Inputs.map((t) => t.shape.length).join(", ")}`);
     const size = labelSizes(Inputs, labels) ?? context.fail("OF3011", `sizes of one label differ in '${equation}'`);
+    Inputs.forEach((t, i) => agreeSizes(context, `operand ${i}`, t, (labels.operands[i] ?? []).map((l, d) => size.get(l) ?? t.shape[d] ?? 1), "broadcast"));
     return [{ dtype: first.dtype, shape: labels.result.map((l) => size.get(l) ?? context.fail("OF3012", `result label '${l}' is in no operand`)) }];
   },
   lower: ({ Inputs }, { equation }, context) => {

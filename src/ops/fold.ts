@@ -1,10 +1,11 @@
 /** Operators that put pieces back into an image or a cache: CenterCropPad, Col2Im, TensorScatter. */
-import { dimAdd, dimExactDiv, dimFloorDiv, dimMax, dimSub, formatShape, mostAxes } from "../core/dim.ts";
+import { dimAdd, dimExactDiv, dimFloorDiv, dimMax, dimMin, dimSub, formatShape, mostAxes } from "../core/dim.ts";
 import { sizeOf } from "../core/tensor.ts";
 import * as evaluate from "../evaluate/fold.ts";
 import { defineOp, int, optional, string, type InferContext } from "../graph/op.ts";
 import { add, and, cast, constant, dimExpr, div, eq, ge, lt, mul, reduce, rem, select, sub, type Expr } from "../kernel/expr.ts";
 import { elementsOf, numbersKnown } from "./element-values.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { checkSameType, checkType, outputOf } from "./element-wise.ts";
 import { axisIn, frontAxis, minusDim, origin, plusDim } from "./index-map.ts";
 
@@ -91,16 +92,15 @@ export const TensorScatter = defineOp({
   inputs: { past_cache: "required", update: "required", write_indices: "optional" }, integers: ["write_indices"], oneType: [["past_cache", "update"]],
   attributes: { mode: string("linear"), axis: int(-2) },
   fusionKind: "injective",
-  infer: ({ past_cache, update }, { mode, axis }, context) => {
+  infer: ({ past_cache, update, write_indices }, { mode, axis }, context) => {
     checkSameType(context, [past_cache, update]);
     const rank = past_cache.shape.length, at = axisIn(context, axis, rank);
     if (mode !== "linear" && mode !== "circular") context.fail("OF3012", `unknown mode '${mode}'`, "it is linear or circular");
     if (at === 0) context.fail("OF3012", "the axis cannot be that of the batch");
     if (update.shape.length !== rank) context.fail("OF3010", `update ${formatShape(update.shape)} and cache ${formatShape(past_cache.shape)} must have one rank`);
-    past_cache.shape.forEach((d, i) => {
-      const own = update.shape[i] ?? d;
-      if (typeof d === "number" && typeof own === "number" && (i === at ? own > d : own !== d)) context.fail("OF3011", `update ${formatShape(update.shape)} does not fit into cache ${formatShape(past_cache.shape)}`);
-    });
+    const cache = past_cache.shape, written = update.shape[at] ?? 1;
+    agreeSizes(context, "update", update, cache.map((d, i) => (i === at ? dimMin(d, written) : d)));
+    agreeSizes(context, "write_indices", write_indices, cache.slice(0, 1));
     return [{ dtype: past_cache.dtype, shape: past_cache.shape }];
   },
   lowerable: ({ past_cache }) => past_cache.dtype !== "string",

@@ -6,6 +6,7 @@ import { formatShape, shapeEqual, type Dim } from "../core/dim.ts";
 import * as evaluate from "../evaluate/gather.ts";
 import { defineOp, int, optional, type InferContext, type TypeInfo } from "../graph/op.ts";
 import { constant, i32, type Expr } from "../kernel/expr.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { elementsOf, movedElements, numbersKnown, typeWith } from "./element-values.ts";
 import { axisIn, frontAxis, indexFrom } from "./index-map.ts";
 
@@ -55,7 +56,9 @@ export const GatherElements = defineOp({
   fusionKind: "injective",
   infer: ({ data, indices }, { axis }, context) => {
     if (data.shape.length !== indices.shape.length) context.fail("OF3010", `ranks differ: ${formatShape(data.shape)} and ${formatShape(indices.shape)}`);
-    checkIndices(indices, data.shape[axisIn(context, axis, data.shape.length)] ?? 1, context);
+    const at = axisIn(context, axis, data.shape.length);
+    checkIndices(indices, data.shape[at] ?? 1, context);
+    agreeSizes(context, "indices", indices, data.shape.map((d, i) => (i === at ? indices.shape[i] ?? d : d)), "within");
     return [typeWith(data.dtype, indices.shape, movedElements(evaluate.GatherElements, [data, indices], [0], { axis }, 1)?.[0])];
   },
   lowerable: ({ data }) => data.dtype !== "string",

@@ -4,6 +4,7 @@ import { isFloat } from "../core/dtype.ts";
 import * as evaluate from "../evaluate/grid.ts";
 import { defineOp, int, string } from "../graph/op.ts";
 import { add, cast, constant, dimExpr, div, eq, i32, mul, select, sub, type Expr } from "../kernel/expr.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { elementsOf } from "./element-values.ts";
 import { checkType } from "./element-wise.ts";
 import { origin } from "./index-map.ts";
@@ -61,7 +62,7 @@ export const GridSample = defineOp({
     if (!["nearest", "linear", "cubic"].includes(mode)) context.fail("OF3012", `unknown mode '${mode}'`, "it is nearest, linear or cubic");
     if (mode !== "nearest" && !isFloat(X.dtype)) context.fail("OF3013", `mode ${mode} needs floats, got ${X.dtype}`);
     if (!["zeros", "border", "reflection"].includes(padding_mode)) context.fail("OF3012", `unknown padding_mode '${padding_mode}'`, "it is zeros, border or reflection");
-    context.agree?.(X.shape[0] ?? 1, grid.shape[0] ?? 1, "equal");
+    agreeSizes(context, "grid", grid, [X.shape[0] ?? 1, ...grid.shape.slice(1, -1), rank - 2]);
     return [{ dtype: X.dtype, shape: [X.shape[0] ?? 1, X.shape[1] ?? 1, ...grid.shape.slice(1, -1)] }];
   },
   lowerable: ({ X }, { mode }) => X.dtype !== "string" && tapCount(mode) ** (X.shape.length - 2) <= mostTaps,

@@ -6,6 +6,7 @@ import { add, cast, constant, div, mul, sqrt, sub, type Expr } from "../kernel/e
 import { LayerNormalization as evaluateLayer, RMSNormalization as evaluateRms } from "../evaluate/normalization.ts";
 import { Add, Div, Mul, Pow, Sub } from "./arithmetic.ts";
 import { axesFrom, axisWithin, meanOver, momentsOver } from "./axis-reduction.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { checkType } from "./element-wise.ts";
 import { broadcastIndices } from "./broadcast-read.ts";
 import { Cast } from "./cast.ts";
@@ -44,11 +45,8 @@ const firstAxis = (axis: number, rank: number): number => (axis < 0 ? axis + ran
 /** Reports scale or bias that does not broadcast to X one way. */
 function checkBroadcast(X: TypeInfo, parameter: TypeInfo | undefined, name: string, context: InferContext): void {
   const skip = X.shape.length - (parameter?.shape.length ?? 0);
-  const fits = skip >= 0 && (parameter?.shape ?? []).every((d, i) => {
-    const own = X.shape[i + skip];
-    return d === 1 || typeof d !== "number" || typeof own !== "number" || d === own;
-  });
-  if (!fits) context.fail("OF3011", `${name} does not broadcast to the input`);
+  if (skip < 0) context.fail("OF3011", `${name} does not broadcast to the input`);
+  agreeSizes(context, name, parameter, X.shape.slice(skip), "broadcast");
 }
 
 const parameter = (of: Operand, X: Operand, indices: readonly Expr[], like: Expr): Expr =>

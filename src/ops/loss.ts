@@ -3,6 +3,7 @@ import { formatShape, type Dim } from "../core/dim.ts";
 import * as evaluate from "../evaluate/loss.ts";
 import { defineOp, optional, string, type AttributeSpec, type InferContext, type TypeInfo } from "../graph/op.ts";
 import { cast, constant, div, eq, lift, mul, neg, reduce, select, type Expr } from "../kernel/expr.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { checkType } from "./element-wise.ts";
 import { Expansion } from "./expansion.ts";
 import { LogSoftmax } from "./softmax.ts";
@@ -20,6 +21,7 @@ function inferLoss(x: TypeInfo, target: TypeInfo, weight: TypeInfo | undefined, 
     context.agree?.(d, own, "equal");
   });
   if (weight && weight.shape.length !== 1) context.fail("OF3010", `needs a weight for each class, got ${formatShape(weight.shape)}`);
+  agreeSizes(context, "weight", weight, x.shape.slice(1, 2));
   return { dtype: x.dtype, shape: reduction === "none" ? target.shape : [] };
 }
 

@@ -16,6 +16,7 @@ function checkChannels(of: TypeInfo, count: Dim, name: string, context: InferCon
   const [size] = of.shape;
   if (of.shape.length !== 1 || (typeof size === "number" && typeof count === "number" && size !== count))
     context.fail("OF3011", `${name} must have ${formatDim(count)} elements, got [${of.shape.map(formatDim).join(", ")}]`);
+  context.agree?.(count, size ?? count, "equal");
 }
 
 /** (x − mean) · scale / √(variance + ε) + bias */

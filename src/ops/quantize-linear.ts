@@ -1,5 +1,5 @@
 /** QuantizeLinear and DequantizeLinear: per tensor, per axis, or in blocks along an axis. */
-import { formatShape, type Dim } from "../core/dim.ts";
+import { dimAdd, dimFloorDiv, formatShape, type Dim } from "../core/dim.ts";
 import { dtypeFromOnnx, isFloat, type DType } from "../core/dtype.ts";
 import { defineOp, int, type AttributeSpec, type InferContext, type Operand, type OpDef, type Spelling, type TypeInfo } from "../graph/op.ts";
 import { add, cast, constant, div, mul, scalarType, sub, type Expr } from "../kernel/expr.ts";
@@ -19,6 +19,10 @@ function checkScale(X: TypeInfo, { shape }: TypeInfo, { axis, block_size: block 
   const along = axisWithin(axis, X.shape.length, context);
   const fits = block > 0 ? shape.length === X.shape.length && shape.every((size, d) => (d === along ? mayCount(size, X.shape[d], block) : mayCount(size, X.shape[d], 1))) : shape.length === 1 && mayCount(shape[0], X.shape[along], 1);
   if (!fits) context.fail("OF3011", `${what} of ${formatShape(shape)} do not fit a tensor of ${formatShape(X.shape)} along axis ${axis}`);
+  shape.forEach((size, d) => {
+    const own = X.shape[block > 0 ? d : along] ?? size;
+    context.agree?.(block > 0 && d === along ? dimFloorDiv(dimAdd(own, block - 1), block) : own, size, "equal");
+  });
 }
 
 /** Whether so many blocks may be what an axis of this size has. */

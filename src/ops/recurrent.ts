@@ -4,6 +4,7 @@ import { defineOp, int, optional, string, type AnchorOperand, type Attributes, t
 import type { Buffer } from "../kernel/expr.ts";
 import type { Activation, RecurrenceStructure } from "../kernel/structure.ts";
 import { GRU as evaluateGru, LSTM as evaluateLstm, RNN as evaluateRnn } from "../evaluate/recurrent.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { checkType } from "./element-wise.ts";
 import { Expansion } from "./expansion.ts";
 import { Transpose } from "./transpose.ts";
@@ -81,34 +82,20 @@ function inferRecurrent({ X, W, R, ...rest }: Recurrent, options: Options, cell:
   if (!activationsOf(options, cell, directions)) context.fail("OF3012", `unknown or wrong number of activations: ${(options.activations ?? []).join(", ")}`);
   if (options.hidden_size !== undefined && typeof hidden === "number" && options.hidden_size !== hidden)
     context.fail("OF3011", `hidden_size is ${options.hidden_size}, R has ${hidden}`);
-  for (const [name, rank] of [["B", 2], ["sequence_lens", 1], ["initial_h", 3], ["initial_c", 3], ["P", 2]] as const) {
-    const t = rest[name];
-    if (t && t.shape.length !== rank) context.fail("OF3010", `${name} needs rank ${rank}, got ${formatShape(t.shape)}`);
-  }
   for (const [name, t] of Object.entries({ W, R, ...rest })) if (t && name !== "sequence_lens" && t.dtype !== X.dtype) context.fail("OF3013", `operands have different types, ${X.dtype} and ${t.dtype}`);
   const [first = 1, second = 1] = X.shape;
   const [sequence, batch] = options.layout ? [second, first] : [first, second];
   const y: readonly Dim[] = options.layout ? [batch, sequence, directions, hidden] : [sequence, directions, batch, hidden];
   const state: readonly Dim[] = options.layout ? [batch, directions, hidden] : [directions, batch, hidden];
   const gates = dimMul(cell.gates, hidden);
-  agreeShape(context, "W", W, [directions, gates, X.shape[2] ?? 1]);
-  agreeShape(context, "R", R, [directions, gates, hidden]);
-  agreeShape(context, "B", rest.B, [directions, dimMul(2, gates)]);
-  agreeShape(context, "sequence_lens", rest.sequence_lens, [batch]);
-  agreeShape(context, "initial_h", rest.initial_h, state);
-  agreeShape(context, "initial_c", rest.initial_c, state);
-  agreeShape(context, "P", rest.P, [directions, dimMul(3, hidden)]);
+  agreeSizes(context, "W", W, [directions, gates, X.shape[2] ?? 1]);
+  agreeSizes(context, "R", R, [directions, gates, hidden]);
+  agreeSizes(context, "B", rest.B, [directions, dimMul(2, gates)]);
+  agreeSizes(context, "sequence_lens", rest.sequence_lens, [batch]);
+  agreeSizes(context, "initial_h", rest.initial_h, state);
+  agreeSizes(context, "initial_c", rest.initial_c, state);
+  agreeSizes(context, "P", rest.P, [directions, dimMul(3, hidden)]);
   return [y, state, ...(cell.kind === "lstm" ? [state] : [])].map((shape) => ({ dtype: X.dtype, shape }));
-}
-
-/** An operand's sizes must be these; reports OF3011 where they are known not to be. */
-function agreeShape(context: InferContext, name: string, operand: TypeInfo | undefined, expected: readonly Dim[]): void {
-  if (!operand) return;
-  operand.shape.forEach((d, i) => {
-    const wanted = expected[i] ?? d;
-    if (typeof d === "number" && typeof wanted === "number" && d !== wanted) context.fail("OF3011", `${name} is ${formatShape(operand.shape)}, expected ${formatShape(expected)}`);
-    context.agree?.(d, wanted, "equal");
-  });
 }
 
 interface Operands {

@@ -2,12 +2,13 @@
  * RotaryEmbedding: pairs of elements of each head are turned by the angle of the token's position. Heads that are apart
  * are an element function; merged heads are taken apart first, and com.microsoft's form is brought to the standard one.
  */
-import { dimEqual, dimFloorDiv, formatDim, formatShape, type Dim } from "../core/dim.ts";
+import { dimEqual, dimFloorDiv, dimMul, formatDim, formatShape, type Dim } from "../core/dim.ts";
 import { MicrosoftRotaryEmbedding as evaluateMicrosoft, RotaryEmbedding as evaluate } from "../evaluate/rotary-embedding.ts";
 import { defineOp, float, int, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type TypeInfo } from "../graph/op.ts";
 import { add, dimExpr, div, eq, lt, mul, rem, select, sub, type Expr } from "../kernel/expr.ts";
 import { Add, Mul, Sub } from "./arithmetic.ts";
 import { Concat } from "./concat.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { checkType } from "./element-wise.ts";
 import { Expansion, listOf } from "./expansion.ts";
 import { Expand } from "./fill.ts";
@@ -75,7 +76,10 @@ export const RotaryEmbedding = defineOp({
     if (position_ids && position_ids.shape.length !== 2) context.fail("OF3010", `position_ids needs rank 2, got ${formatShape(position_ids.shape)}`);
     for (const cache of [cos_cache, sin_cache]) if (cache.shape.length !== rank) context.fail("OF3010", `the caches need rank ${rank}, got ${formatShape(cache.shape)}`);
     checkTurned(rotary_embedding_dim || depth, depth, [cos_cache, sin_cache], context);
-    for (const [i, d] of [batch, sequence].entries()) context.agree?.((position_ids ?? cos_cache).shape[i] ?? 1, d, "equal");
+    const turned = rotary_embedding_dim || depth, angles = dimFloorDiv(turned, 2);
+    context.agree?.(turned, dimMul(2, angles), "equal");
+    agreeSizes(context, "position_ids", position_ids, [batch, sequence]);
+    for (const [name, cache] of Object.entries({ cos_cache, sin_cache })) agreeSizes(context, name, cache, position_ids ? [cos_cache.shape[0] ?? 1, angles] : [batch, sequence, angles]);
     return [{ dtype: X.dtype, shape: X.shape }];
   },
   lowerable: ({ X }) => X.shape.length === 4,

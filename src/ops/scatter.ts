@@ -11,6 +11,7 @@ import { ScatterRows as evaluateRows } from "../evaluate/onnxfuse-scatter-rows.t
 import { defineOp, int, optional, type TypeInfo } from "../graph/op.ts";
 import { add, and, div, eq, load, lt, rem, select, binary, type Expr } from "../kernel/expr.ts";
 import { integerAt, movedElements, typeWith } from "./element-values.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { checkSameType, narrow } from "./element-wise.ts";
 import { axisIn, frontAxis, origin } from "./index-map.ts";
 import { indexDepth } from "./gather.ts";
@@ -54,6 +55,7 @@ export const ScatterND = defineOp({
     if (!reductions.includes(reduction)) context.fail("OF3012", `unknown reduction '${reduction}'`);
     const depth = indexDepth(indices, data, 0, context), expected = indices.shape.length - 1 + data.shape.length - depth;
     if (updates.shape.length !== expected) context.fail("OF3010", `updates ${formatShape(updates.shape)} must have rank ${expected}`);
+    agreeSizes(context, "updates", updates, [...indices.shape.slice(0, -1), ...data.shape.slice(depth)]);
     const elements = reduction === "none" ? movedElements(evaluate.ScatterND, [data, indices, updates], [0, 2], {}, 1)?.[0] : undefined;
     return [typeWith(data.dtype, data.shape, elements)];
   },
@@ -105,8 +107,10 @@ export const ScatterElements = defineOp({
   infer: ({ data, indices, updates }, { axis, reduction = "none" }, context) => {
     checkSameType(context, [data, updates]);
     if (!reductions.includes(reduction)) context.fail("OF3012", `unknown reduction '${reduction}'`);
-    axisIn(context, axis, data.shape.length);
     if (indices.shape.length !== data.shape.length || updates.shape.length !== data.shape.length) context.fail("OF3010", "data, indices and updates must have one rank");
+    const at = axisIn(context, axis, data.shape.length);
+    agreeSizes(context, "updates", updates, indices.shape);
+    agreeSizes(context, "indices", indices, data.shape.map((d, i) => (i === at ? indices.shape[i] ?? d : d)), "within");
     return [{ dtype: data.dtype, shape: data.shape }];
   },
   lowerable: ({ data }, { reduction }) => canStore(data.dtype, reduction),
