@@ -127,11 +127,17 @@ testCatalogue(attention, {
   "relative position bias": {
     "a constant look-up": fuses(1, (b) => { const table = transpose(b, b.add(op.Gather, [b.random([11, 2]), b.numbers(Array.from({ length: 35 }, (_, i) => 4 + Math.floor(i / 7) - (i % 7) + 2), [5, 7], "int64")]), 2, 0, 1); return attend(b, scaled(b, (s) => add(b, s, table))); }, rule, finite),
   },
-  "the forms that exporters give named models": {
+  "a mask for each window of a picture, added where the windows are an axis of their own": {
     "windows of a picture, each with its mask": fuses(1, (b) => {
       const of = (name: string): Value => b.input(name, [3, 2, 5, 8]), s = add(b, mul(b, product(b, of("q"), transpose(b, of("k"), 0, 1, 3, 2)), root), b.random([2, 5, 5]));
       return product(b, softmax(b, reshape(b, add(b, reshape(b, s, 1, 3, 2, 5, 5), b.numbers(Array.from({ length: 75 }, (_, i) => (i % 4 ? 0 : -100)), [1, 3, 1, 5, 5])), -1, 2, 5, 5)), of("v"));
     }, [rule, "add-without-regrouping"], finite),
+    "not: an unknown number of pictures": keeps(4, (b) => {
+      const of = (name: string): Value => reshape(b, b.input(name, ["n", 3, 2, 5, 8]), -1, 2, 5, 8), s = mul(b, product(b, of("q"), transpose(b, of("k"), 0, 1, 3, 2)), root);
+      return product(b, softmax(b, reshape(b, add(b, reshape(b, s, -1, 3, 2, 5, 5), b.random([3, 1, 5, 5])), -1, 2, 5, 5)), of("v"));
+    }, "add-without-regrouping", finite),
+  },
+  "the forms that exporters give named models": {
     "the scale behind the Transpose of the heads": fuses(1, (b) => attend(b, { q: (q) => mul(b, transpose(b, transpose(b, q, 0, 2, 1, 3), 0, 2, 1, 3), root) }), rule, finite),
   },
   "cross attention": { "keys of another length": fuses(1, (b) => product(b, softmax(b, mul(b, product(b, heads(b, "q", 5), transpose(b, b.input("k", ["n", 2, "m", 8]), 0, 1, 3, 2)), root)), b.input("v", ["n", 2, "m", 8])), rule, finite) },

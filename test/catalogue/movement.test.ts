@@ -110,6 +110,7 @@ testCatalogue(movement, {
     "twice as large": fuses(1, (b) => relu(b, reshape(b, expand(b, reshape(b, picture(b), 0, 3, 6, 1, 6, 1), 1, 1, 1, 2, 1, 2), 0, 3, 12, 12))),
   },
   "Concat of all parts of a Split": { "in their order": leaves(1, 1, then((b, x) => concat(b, 2, ...split(b, x, 2, 3, 5)))) },
+  "Concat of parts in another order": { "two parts exchanged before elements": fuses(1, then((b, x) => { const [a, c] = split(b, x, 2, 3, 5); return a && c ? concat(b, 2, c, a) : x; })) },
   "Concat of Concat": { "along the same axis, a part of it fed": fuses(4, (b) => softmax(b, concat(b, 2, concat(b, 2, relu(b, rows(b)), sigmoid(b, rows(b, "y"))), rows(b, "z"))), [], finite) },
   "Slice or Split that picks operands of a Concat": {
     "one operand": fuses(1, (b) => sigmoid(b, slice(b, concat(b, 2, rows(b), rows(b, "z")), 2, 8, 16)), "pick-from-concat"),
