@@ -68,6 +68,16 @@ describe("models", () => {
     const session = await load((await compile(modelBytes(model([{ type: "MatMul", inputs: ["x", "w"], outputs: ["v0"] }, ...doubled], { initializers: { w: identity } })))).artifact);
     expect((await session.run({ x: new Fed("float32", [1, -1, 0, 2], [1, 4]) }))["y"]?.data).toEqual(Float32Array.of(2 ** 50, -(2 ** 50), 0, 2 ** 51));
   }, 60_000);
+  it.each<readonly [string, readonly NodeSpec[], readonly string[]]>([
+    ["alone", [], ["x"]],
+    ["behind a product", [{ type: "MatMul", inputs: ["x", "w"], outputs: ["p"] }], ["p"]],
+  ])("that chain three hundred elementary functions, %s", async (_, before, from) => {
+    const chained = Array.from({ length: 300 }, (_, i): NodeSpec => ({ type: i % 2 ? "Exp" : "Tanh", inputs: i === 0 ? [...from] : [`v${i}`], outputs: [i === 299 ? "y" : `v${i + 1}`] }));
+    const identity = float([4, 4], Array.from({ length: 16 }, (_, i) => (i % 5 === 0 ? 1 : 0)));
+    const session = await load((await compile(modelBytes(model([...before, ...chained], { initializers: before.length ? { w: identity } : {} })))).artifact);
+    const y = (await session.run({ x: new Fed("float32", [1, -1, 0, 2], [1, 4]) }))["y"]?.data ?? [], expected = [1, -1, 0, 2].map((v) => Array.from({ length: 300 }).reduce<number>((x, _, i) => (i % 2 ? Math.exp(x) : Math.tanh(x)), v));
+    expected.forEach((v, i) => expect(y[i]).toBeCloseTo(v, 5));
+  }, 60_000);
   it("that double a loss fifty times, of a size that no memory has", async () => {
     const doubled = Array.from({ length: 50 }, (_, i): NodeSpec => ({ type: "Add", inputs: [`v${i}`, `v${i}`], outputs: [i === 49 ? "y" : `v${i + 1}`] }));
     const loss: NodeSpec = { type: "SoftmaxCrossEntropyLoss", inputs: ["s", "t", "c"], outputs: ["v0"], attributes: { reduction: "sum", ignore_index: 0 } };

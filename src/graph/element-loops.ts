@@ -108,14 +108,21 @@ export interface ElementWork {
 }
 /** What the loops of `elementLoops` would do. */
 export function elementWork(nodes: Iterable<Node>, outputs: readonly Value[]): ElementWork {
+  const body = loopsOf(nodes, outputs);
+  return { cost: statementCost(body), nested: hasNestedReduction(body) };
+}
+/** The most operations that one result of a node alone takes: how much deeper an expression gets with it, at most. */
+export const elementDepth = (node: Node): number => deepest(loopsOf([node], node.outputs));
+const deepest = (s: Stmt): number => Math.max(0, ...expressionsOf(s).map(exprCost), ...bodiesOf(s).map(deepest));
+
+function loopsOf(nodes: Iterable<Node>, outputs: readonly Value[]): Stmt {
   const buffers = new Map<Value, Buffer>();
   const bufferOf = (value: Value): Buffer => {
     let buffer = buffers.get(value);
     if (!buffer) buffers.set(value, (buffer = { name: value.name, dtype: value.type.dtype, shape: value.type.shape }));
     return buffer;
   };
-  const { body } = elementLoops(nodes, outputs, bufferOf);
-  return { cost: statementCost(body), nested: hasNestedReduction(body) };
+  return elementLoops(nodes, outputs, bufferOf).body;
 }
 
 function hasNestedReduction(s: Stmt): boolean {

@@ -4,10 +4,17 @@
  */
 import { invariant, present } from "../core/assert.ts";
 import { captures, subgraphs, type Graph, type Node, type Value } from "../graph/graph.ts";
+import { elementDepth } from "../graph/element-loops.ts";
+import { refuse } from "../rewrite/rule.ts";
+import type { Refusal } from "../rewrite/site.ts";
 import { storedValues } from "./region-of.ts";
 
 /** Nodes that may share a kernel: expressions nest as deep as chains are long, and what walks them recurses. */
-export const largestGroup = 128;
+const largestGroup = 128;
+/** Operations of elements that they may have together, for the same reason: 50 elementary functions, which are polynomials. */
+const deepestGroup = 600;
+/** Fewer nodes than this are never too deep. */
+const shallow = 16;
 
 export interface Group {
   /** Grows with every change, so that what was tried on a group can be remembered. */
@@ -24,6 +31,7 @@ export class Groups {
   readonly #position = new Map<Node, number>();
   /** Control nodes by the subgraphs they hold, at any depth. */
   readonly #owner = new Map<Graph, Node>();
+  readonly #depths = new Map<Node, number>();
   #versions = 0;
 
   constructor(graph: Graph) {
@@ -39,6 +47,18 @@ export class Groups {
     const group: Group = { version: this.#versions++, nodes: new Set([node]), anchor, role };
     this.#groupOf.set(node, group);
     return group;
+  }
+  /** Why these would be too much for one kernel; undefined where they are not. */
+  whyFull(nodes: readonly Node[]): Refusal | undefined {
+    const remedy = "none: the rest of the chain gets a kernel of its own";
+    if (nodes.length > largestGroup) return refuse("group-full", `${nodes.length} nodes would share a kernel, ${largestGroup} may`, remedy);
+    const depth = nodes.length > shallow ? nodes.reduce((sum, n) => sum + this.#depthOf(n), 0) : 0;
+    return depth > deepestGroup ? refuse("group-full", `${nodes.length} nodes of about ${Math.round(depth)} operations an element would share a kernel, which may have ${deepestGroup}`, remedy) : undefined;
+  }
+  #depthOf(node: Node): number {
+    let depth = this.#depths.get(node);
+    if (depth === undefined) this.#depths.set(node, (depth = node.op.fusionKind === "elementwise" || node.op.fusionKind === "broadcast" ? elementDepth(node) : 1));
+    return depth;
   }
   of(node: Node): Group { return present(this.#groupOf.get(node), `group of ${node.name}`); }
   all(): Group[] { return [...new Set(this.#groupOf.values())]; }

@@ -7,7 +7,7 @@ import { shapeEqual } from "../core/dim.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { refuse } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
-import { largestGroup, storesOf, type Group, type Groups } from "./groups.ts";
+import { storesOf, type Group, type Groups } from "./groups.ts";
 import type { PartitionContext } from "./partition-context.ts";
 
 /** A kernel stores at most this many values of one accumulator. */
@@ -46,7 +46,8 @@ function whyNot(group: Group, node: Node, groups: Groups, context: PartitionCont
   const interior = node.inputs.filter((v): v is Value => v !== undefined && groups.producer(v) === group);
   if (interior.some((v) => !shapeEqual(v.type.shape, shape))) return refuse("shape-grows", `'${interior[0]?.name}' is broadcast`, "none: it is computed in loops over its own elements");
   if (groups.pathBetween([group], [own])) return refuse("residual-cycle", `another input of '${node.name}' is computed from this result`, "none: it has to wait");
-  if (group.nodes.size >= largestGroup) return refuse("group-full", `${largestGroup} nodes share the kernel already`, "none: the rest of the chain gets a kernel of its own");
+  const full = groups.whyFull([...group.nodes, node]);
+  if (full) return full;
   const stores = storesOf([...group.nodes, node]);
   if (stores.length > storeLimit) return refuse("interior-value-used", `${stores.length} values would have to be stored, '${stores[0]?.name}' is used elsewhere`, "use fewer intermediate values outside the chain");
   return context.switchedOff([...group.nodes, node], group.anchor);

@@ -3,7 +3,7 @@ import { dimProduct } from "../core/dim.ts";
 import { elementWork, estimate } from "../graph/element-loops.ts";
 import type { Node, Value } from "../graph/graph.ts";
 import { ValueRange } from "../ops/index.ts";
-import { largestGroup, storesOf, type Group, type Groups } from "./groups.ts";
+import { storesOf, type Group, type Groups } from "./groups.ts";
 
 /** Operations that an element of the value may cost in two passes more, and that one kernel call is worth. */
 const elementCost = 16, callCost = 400;
@@ -17,7 +17,7 @@ export function joinRanges(groups: Groups): void {
     const [value] = range.inputs;
     if (range.op !== ValueRange || !value) continue;
     const readers = value.uses.flatMap(({ node }) => (node.graph === groups.graph && node.op !== ValueRange ? [groups.of(node)] : []));
-    const host = readers.find((g) => g.role === "free" && g.nodes.size < largestGroup && (groups.producer(value) !== g || isCheap(g, range, value)));
+    const host = readers.find((g) => g.role === "free" && !groups.whyFull([...g.nodes, range]) && (groups.producer(value) !== g || isCheap(g, range, value)));
     if (host) groups.merge(host, groups.of(range));
   }
 }

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Value } from "../graph/graph.ts";
+import type { OpDef } from "../graph/op.ts";
 import * as op from "../ops/index.ts";
 import type { Site } from "../rewrite/site.ts";
 import { partition } from "./partition.ts";
@@ -21,9 +22,9 @@ const manyResults = (count: number): Build => (b) => {
   while (all.length < count) all.push((v = b.add(op.Tanh, [v], {}, `tanh${all.length}`)));
   return all;
 };
-const chain = (length: number): Build => (b) => {
+const chain = (length: number, of: OpDef = op.Neg): Build => (b) => {
   let v = b.input("x", [8, 6]);
-  for (let i = 0; i < length; i++) v = b.add(op.Tanh, [v], {}, `tanh${i}`);
+  for (let i = 0; i < length; i++) v = b.add(of, [v], {}, `link${i}`);
   return [v];
 };
 
@@ -58,6 +59,13 @@ describe("loops over elements stay apart", () => {
     expect(more).toBe(code === "concatenation-between" ? 3 : kernels + 1);
     for (const s of refusals) expect([s.reason, s.remedy, s.nodes.length > 1]).toEqual([expect.stringMatching(/./), expect.stringMatching(/./), true]);
     expect(parts(joined).kernels).toBe(kernels);
+  });
+  test("where expressions would nest too deep to be walked", () => {
+    const { kernels, refusals } = parts(chain(47, op.Tanh));
+    expect([kernels, refusals.map((s) => s.code)]).toEqual([2, ["group-full"]]);
+    expect(refusals[0]?.reason).toMatch(/^47 nodes of about 611 operations an element/);
+    expect(parts(chain(46, op.Tanh))).toEqual({ kernels: 1, refusals: [] });
+    expect(parts((b) => [b.add(op.Relu, [b.add(op.MatMul, [...chain(1)(b), b.random([6, 2])], {}, "matmul")], {}, "relu")]).refusals).toEqual([]);
   });
   test("with one record a pair, however many readers a value has", () => {
     const readers = (count: number): Build => (b) => { const x = b.input("x", [8, 6]); return Array.from({ length: count }, (_, i) => b.add(op.Tanh, [x], {}, `tanh${i}`)); };

@@ -10,7 +10,7 @@ import type { Node, Value } from "../graph/graph.ts";
 import { concatenationOf } from "../graph/view.ts";
 import { refuse } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
-import { largestGroup, storesOf, type Group, type Groups } from "./groups.ts";
+import { storesOf, type Group, type Groups } from "./groups.ts";
 import type { PartitionContext } from "./partition-context.ts";
 
 /** Two groups that might become one. */
@@ -44,8 +44,8 @@ export class MergeJudge {
   /** Undefined where the two may become one. */
   whyApart(c: Candidate): Refusal | undefined {
     const parts = [c.from, ...c.views, c.to];
-    const count = parts.reduce((n, g) => n + g.nodes.size, 0);
-    if (count > largestGroup) return refuse("group-full", `${count} nodes would share a kernel, ${largestGroup} may`, "none: the rest of the chain gets a kernel of its own");
+    const full = this.#groups.whyFull(parts.flatMap((g) => [...g.nodes]));
+    if (full) return full;
     const between = this.#groups.pathBetween([c.from], [c.to, ...c.views]) ?? this.#groups.pathBetween([c.to], [c.from]);
     if (between) return refuse("residual-cycle", `${this.#name(between)} is computed from one of them, and the other reads it`, "none: it has to wait");
     const concatenation = [...c.from.nodes].find((n) => concatenationOf(n) && !this.#copies(n, c.from));
