@@ -38,17 +38,26 @@ function ofParts(node: Node, isChannel: (axis: unknown) => boolean): ReturnType<
   return { x, places: node.inputs.flatMap((v) => { const i = v?.producer?.index ?? 0; return Array.from({ length: sizes[i] ?? 0 }, (_, c) => (begins[i] ?? 0) + c); }) };
 }
 
-/** Weights whose input channel `places[c]` is what channel c was. */
-function inOrder({ dtype, dims, ...t }: Tensor, places: readonly number[]): Tensor {
+/** Whether every channel is put in the place of one of its own group. */
+const staysInGroups = (places: readonly number[], groups: number): boolean => {
+  const each = places.length / groups;
+  return places.every((place, c) => Math.floor(place / each) === Math.floor(c / each));
+};
+
+/** Weights of so many groups whose input channel `places[c]` is what channel c was. */
+function inOrder({ dtype, dims, ...t }: Tensor, places: readonly number[], groups: number): Tensor {
   const from = toNumbers({ dtype, dims, ...t }), [filters = 0, channels = 0] = dims, taps = sizeOf(dims.slice(2)), out = new Float64Array(from.length);
-  for (let f = 0; f < filters; f++) for (let c = 0; c < channels; c++) for (let k = 0; k < taps; k++) out[(f * channels + (places[c] ?? 0)) * taps + k] = from[(f * channels + c) * taps + k] ?? 0;
+  for (let f = 0; f < filters; f++) {
+    const first = Math.floor((f * groups) / filters) * channels;
+    for (let c = 0; c < channels; c++) for (let k = 0; k < taps; k++) out[(f * channels + (places[first + c] ?? 0) - first) * taps + k] = from[(f * channels + c) * taps + k] ?? 0;
+  }
   return fromNumbers(dtype, dims, out);
 }
 
 type Order = (b: GraphBuilder, x: Value) => Value;
 const gather = (...places: readonly number[]): Order => (b, x) => b.add(Gather, [x, b.int64(...places)], { axis: 1 });
 const build = (order: Order, { channels = 3, group = 1, bias = false, more = () => [] }: { readonly channels?: number; readonly group?: number; readonly bias?: boolean; readonly more?: (b: GraphBuilder, y: Value) => readonly Value[] } = {}) => () => {
-  const b = new GraphBuilder(), y = order(b, b.input("x", ["n", 3, 5, "w"]));
+  const b = new GraphBuilder(), y = order(b, b.input("x", ["n", channels === 4 ? 4 : 3, 5, "w"]));
   return b.build(b.add(Conv, [y, b.random([group * 2, channels / group, 3, 3]), bias ? b.random([group * 2]) : undefined], { pads: [1, 1, 1, 1], group }), ...more(b, y));
 };
 const parts = (sizes: readonly number[], ...at: readonly number[]): Order => (b, x) => {
@@ -58,22 +67,22 @@ const parts = (sizes: readonly number[], ...at: readonly number[]): Order => (b,
 
 export const foldChannelOrderIntoConv = defineRule({
   name: "fold-channel-order-into-conv",
-  doc: "Channels that a Gather, a Slice backwards or a Concat of a Split's parts puts in another order before a convolution: its weights are put in that order instead.",
+  doc: "Channels that a Gather, a Slice backwards or a Concat of a Split's parts puts in another order before a convolution, each within its group: its weights are put in that order instead.",
   match: op(Conv, [reordered, parameter("weight"), optionalInput(value("bias"))]) as Pattern<Match>,
   hallmarks: [Gather, Slice, Concat],
   beside: ({ order }) => (orderOf(order) ? [order] : undefined),
   where: [
-    (_, root) => root.attributes["group"] === 1 || refuse("grouped", `'${root.name}' has ${String(root.attributes["group"])} groups`, "none: a group would read channels of others"),
     ({ order }) => {
       const { x, places } = orderOf(order) ?? {};
       return (places?.length === x?.type.shape[1] && new Set(places).size === places?.length) || refuse("channels-differ", `'${order.name}' leaves channels out, or repeats them`, "none: the convolution would read more than it does");
     },
+    ({ order }, root) => staysInGroups(orderOf(order)?.places ?? [], Number(root.attributes["group"])) || refuse("grouped", `'${order.name}' moves channels among the ${String(root.attributes["group"])} groups of '${root.name}'`, "none: a group would read channels of others"),
   ],
   numerics: reassociates(1e-5),
   rewrite({ order, weight, bias }, edit) {
     const { x, places } = orderOf(order) ?? {};
     if (!x || !places) return refuse("channels-differ", `'${order.name}' keeps no order that is known`, "none is needed");
-    return edit.insert(Conv, [x, edit.constant(inOrder(weight.constant, places), `${weight.name}_in_order`), bias], edit.root.attributes);
+    return edit.insert(Conv, [x, edit.constant(inOrder(weight.constant, places, Number(edit.root.attributes["group"])), `${weight.name}_in_order`), bias], edit.root.attributes);
   },
   example: build(gather(2, 1, 0)),
   examples: [
@@ -81,6 +90,7 @@ export const foldChannelOrderIntoConv = defineRule({
     build((b, x) => b.add(Slice, [x, b.int64(-1), b.int64(-100), b.int64(1), b.int64(-1)])),
     build(parts([1, 1, 1], 2, 1, 0)),
     build(parts([1, 2], 1, 0), { bias: true }),
+    build(parts([1, 1, 2], 1, 0, 2), { channels: 4, group: 2, bias: true }),
   ],
   refuses: {
     grouped: build(gather(2, 1, 0), { group: 3 }),
