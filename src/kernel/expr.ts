@@ -8,7 +8,7 @@
  * `pmax(a,b)` is `a < b ? b : a`. Comparisons give `bool`; as lanes, a bool is a mask. `select` evaluates only the
  * chosen side when scalar. Casts float → integer saturate, NaN gives 0. `nearest` rounds half to even. A vector may be
  * shifted by a scalar i32 count. `pow` of floats is C's (1 for exponent 0 and for base 1); of integers it wraps.
- * `decay` is `exp` of what is at most 0, or NaN; of other values nothing is said.
+ * `decay` is `exp` of what is at most 0, or NaN; of other values nothing is said. `gelu(x)` is x·(1 + erf(x/√2))/2.
  */
 import type { Container } from "../core/container.ts";
 import type { Dim } from "../core/dim.ts";
@@ -34,7 +34,7 @@ export interface Buffer {
 
 export type UnaryOp =
   | "neg" | "abs" | "sqrt" | "floor" | "ceil" | "trunc" | "nearest" | "not"
-  | "exp" | "decay" | "log" | "tanh" | "erf" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan"
+  | "exp" | "decay" | "log" | "tanh" | "erf" | "gelu" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan"
   | "sinh" | "cosh" | "asinh" | "acosh" | "atanh" | "isnan" | "isinf";
 export type BinaryOp =
   | "add" | "sub" | "mul" | "div" | "rem" | "min" | "max" | "pmin" | "pmax" | "pow"

@@ -55,6 +55,7 @@ function floatFunction(op: Exclude<UnaryOp, "neg" | "abs" | "not" | "isnan" | "i
     case "log": return Math.log;
     case "tanh": return Math.tanh;
     case "erf": return erf;
+    case "gelu": return gelu;
     case "sin": return Math.sin;
     case "cos": return Math.cos;
     case "tan": return Math.tan;
@@ -90,6 +91,9 @@ export function erf(x: number): number {
   }
   return Math.sign(x) * Math.min(1, (2 / Math.sqrt(Math.PI)) * Math.exp(-a * a) * sum);
 }
+
+/** x·(1 + erf(x/√2))/2 */
+const gelu = (x: number): number => x * 0.5 * (1 + erf(x * Math.SQRT1_2));
 
 export function wideUnary(op: UnaryOp, s: WideScalar): (x: bigint) => bigint {
   const wrap = wrapWide(s);

@@ -101,8 +101,10 @@ export const Gelu: OpDef = saidBy(defineOp({
   const inner = approximate === "tanh" ? to.add(Tanh, [times(to.add(Add, [x, times(cube(), 0.044715)]), Math.sqrt(2 / Math.PI))]) : to.add(Erf, [to.add(Div, [x, scalarOf(dtype, Math.SQRT2)])]);
   to.add(Mul, [times(x, 0.5), to.add(Add, [inner, scalarOf(dtype, 1)])], {}, output);
 });
-const geluErf = (x: Expr): Expr => mul(mul(x, 0.5), add(unary("erf", mul(x, Math.SQRT1_2)), 1));
-const geluTanh = (x: Expr): Expr => mul(mul(x, 0.5), add(unary("tanh", mul(add(x, mul(mul(mul(x, x), x), 0.044715)), Math.sqrt(2 / Math.PI))), 1));
+const geluErf = (x: Expr): Expr => unary("gelu", x);
+/** (1 + tanh u) / 2 is 1 / (1 + e^-2u), which keeps its digits where u is negative. */
+const geluTanh = (x: Expr): Expr => div(x, add(exp(neg(mul(x, add(mul(mul(x, x), 0.044715 * tanhScale), tanhScale)))), 1));
+const tanhScale = 2 * Math.sqrt(2 / Math.PI);
 
 /** The slope broadcasts to X, never X to the slope. */
 export const PRelu = defineOp({

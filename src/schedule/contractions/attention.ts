@@ -166,24 +166,32 @@ function overRows(b: KernelBuilder, into: Stmt[], count: Expr, body: (into: Stmt
 /** Turns a block of scores into weights relative to the new maximum, and brings sums and values so far to that maximum. */
 function softmaxBlock(b: KernelBuilder, into: Stmt[], s: AttentionStructure, { scores, count, most, sum, values, width }: ScoreBlock): void {
   const now = most.map((m) => b.let(into, "now", m));
-  const end = b.let(into, "end", plus(scores, times(count, lanes * 4)));
-  const each = (visit: (p: Expr, body: Stmt[]) => void): void => {
-    const axis: Axis = { name: b.name("p"), extent: 2 ** 31 - 1 };
-    const body: Stmt[] = [];
-    visit(axisOf(axis), body);
-    into.push({ kind: "for", axis, begin: scores, end, step: lanes * 4, mode: "serial", body: block(...body) });
+  const rowBytes = lanes * 4;
+  const end = b.let(into, "end", plus(scores, times(count, rowBytes))), pairs = b.let(into, "pairs", plus(scores, times(binary("and", count, constant(-2, i32)), rowBytes)));
+  // Two keys a turn: vectors enough for operations not to wait for each other, as long as all loads stand before all stores.
+  const each = (visit: (offsets: readonly number[], p: Expr, body: Stmt[]) => void): void => {
+    const over = (begin: Expr, end: Expr, offsets: readonly number[]): void => {
+      const axis: Axis = { name: b.name("p"), extent: 2 ** 31 - 1 };
+      const body: Stmt[] = [];
+      visit(offsets, axisOf(axis), body);
+      into.push({ kind: "for", axis, begin, end, step: offsets.length * rowBytes, mode: "serial", body: block(...body) });
+    };
+    over(scores, pairs, [0, rowBytes]);
+    over(pairs, end, [0]);
   };
-  each((p, body) => now.forEach((m, i) => set(body, m, larger(m, loadAt(p, i * 16, "float32", f32x4)))));
+  each((offsets, p, body) => offsets.forEach((offset) => now.forEach((m, i) => set(body, m, larger(m, loadAt(p, offset + i * 16, "float32", f32x4))))));
   const base = now.map((m) => b.let(into, "base", select(binary("eq", m, constant(-Infinity, f32x4)), constant(0, f32x4), m)));
   const scale = most.map((m, i) => b.let(into, "scale", expOfNegativeF32(sub(m, base[i] ?? m))));
   sum.forEach((x, i) => set(into, x, mul(x, scale[i] ?? x)));
   most.forEach((m, i) => set(into, m, now[i] ?? m));
-  each((p, body) => base.forEach((m, i) => {
-    const weight = b.let(body, "weight", expOfNegativeF32(sub(loadAt(p, i * 16, "float32", f32x4), m)));
-    body.push(storeAt(p, i * 16, "float32", weighed(s, weight)));
-    const total = sum[i];
-    if (total) set(body, total, add(total, weight));
-  }));
+  each((offsets, p, body) => {
+    const weights = offsets.flatMap((offset) => base.map((m, i) => ({ at: offset + i * 16, i, value: b.let(body, "weight", expOfNegativeF32(sub(loadAt(p, offset + i * 16, "float32", f32x4), m))) })));
+    for (const { at, i, value } of weights) {
+      body.push(storeAt(p, at, "float32", weighed(s, value)));
+      const total = sum[i];
+      if (total) set(body, total, add(total, value));
+    }
+  });
   b.loop(into, "e", 0, constant(width * lanes * 4, i32), lanes * 4, width * lanes * 4, (e, body) => {
     const at = b.let(body, "at", plus(values, e));
     scale.forEach((x, i) => body.push(storeAt(at, i * 16, "float32", mul(loadAt(at, i * 16, "float32", f32x4), weighed(s, x)))));

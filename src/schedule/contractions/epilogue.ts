@@ -105,8 +105,22 @@ function hasLoad(e: Expr): boolean {
   return found;
 }
 
-/** Operations a vector of an epilogue takes, roughly; `costly` ones are not unrolled over a tile. */
-export const isCostly = (stores: readonly EpilogueStore[]): boolean => stores.reduce((n, s) => n + operationCost(s.value), 0) > unrolledCost;
+/** Operations a vector of an epilogue takes, roughly. */
+const costOf = (stores: readonly EpilogueStore[]): number => stores.reduce((n, s) => n + operationCost(s.value), 0);
+/** Costly epilogues are not unrolled over a tile. */
+export const isCostly = (stores: readonly EpilogueStore[]): boolean => costOf(stores) > unrolledCost;
+/** Beyond this many operations, a turn of a loop takes one vector. */
+const mostRepeated = 100;
+
+/** A vector (or a single scalar) of a row. */
+interface Element {
+  readonly column: Expr;
+  /** One of each accumulator. */
+  readonly sums: readonly Expr[];
+  /** Lanes that exist. */
+  readonly valid: number;
+  readonly pointer: (key: Load | EpilogueStore) => LanePointer | undefined;
+}
 
 interface Access { readonly key: Load | EpilogueStore; readonly base: Expr; readonly rowBytes: Dim; readonly columnBytes: Dim }
 
@@ -119,6 +133,7 @@ export class Epilogue {
   private readonly varying = new Map<Expr, boolean>();
   /** Whether unrolling this over a tile would cost more code than looping costs time. */
   readonly costly: boolean;
+  private readonly cost: number;
   private tileCopy: Buffer | undefined;
 
   constructor(b: KernelBuilder, spec: EpilogueSpec) {
@@ -126,6 +141,7 @@ export class Epilogue {
     this.spec = spec;
     this.values = spec.stores.map((store) => ({ store, expression: new ElementExpression(store.value) }));
     this.accumulators = [spec.accumulator, ...(spec.others ?? [])];
+    this.cost = costOf(spec.stores);
     this.costly = isCostly(spec.stores);
   }
 
@@ -163,7 +179,7 @@ export class Epilogue {
           return p && moved(p.at, p.access.columnBytes, j * lanes);
         };
         const width = row.length * lanes, others = (tile.others ?? []).map((from) => this.b.let(into, "other", loadAt(from, (i * width + j * lanes) * 4, dtypeOf(acc.type), acc.type)));
-        this.element(into, plus(tile.row, i), plus(tile.column, j * lanes), [acc, ...others], valid, at);
+        this.elements(into, plus(tile.row, i), [{ column: plus(tile.column, j * lanes), sums: [acc, ...others], valid, pointer: at }]);
       });
     });
   }
@@ -189,10 +205,11 @@ export class Epilogue {
   /** A row of few columns, whose accumulators lie at `from`: its vectors one after the other, which overlap better than a loop. */
   private storeVectors(into: Stmt[], row: Expr, column: Expr, columns: number, from: readonly Expr[], dtype: DType, type: Type): void {
     const starts = new Map(this.accesses.map((a) => [a.key, { laneBytes: a.columnBytes, offset: 0, pointer: this.b.letIndex(into, "p", plus(plus(a.base, times(row, toIndex(a.rowBytes))), times(column, toIndex(a.columnBytes)))) }]));
-    for (let j = 0; j < columns; j += 4) {
-      const sums = from.map((at) => this.b.let(into, "acc", loadAt(at, j * 4, dtype, type)));
-      this.element(into, row, plus(column, j), sums, Math.min(4, columns - j), (key) => { const p = starts.get(key); return p && moved(p, p.laneBytes, j); });
-    }
+    const vectors = Array.from({ length: Math.ceil(columns / 4) }, (_, v): Element => ({
+      column: plus(column, v * 4), valid: Math.min(4, columns - v * 4), sums: from.map((at) => this.b.let(into, "acc", loadAt(at, v * 16, dtype, type))),
+      pointer: (key) => { const p = starts.get(key); return p && moved(p, p.laneBytes, v * 4); },
+    }));
+    this.elements(into, row, vectors);
   }
 
   /** The sums of a vector or an element of a row, each accumulator's one after the other at its own address. */
@@ -231,24 +248,60 @@ export class Epilogue {
     this.columns(into, row, begin, whole, count, extent, (_, __, lanes) => [constant(0, { scalar: "f32", lanes })]);
   }
 
-  /** Loops over the columns of a row: vectors up to `whole`, then single elements up to `count`. */
+  /** Loops over the columns of a row: vectors up to `whole`, several a turn where they are costly, then single elements up to `count`. */
   private columns(into: Stmt[], row: Expr, column: Expr, whole: Expr, count: Expr, extent: Dim, sums: (into: Stmt[], j: Expr, lanes: 1 | 4) => readonly Expr[]): void {
     const starts = this.accesses.map((a) => ({ ...a, pointer: this.b.letIndex(into, "p", plus(plus(a.base, times(row, toIndex(a.rowBytes))), times(column, toIndex(a.columnBytes)))) }));
-    const step = (lanes: 1 | 4, begin: Expr, end: Expr): void => {
+    const step = (lanes: 1 | 4, vectors: number, begin: Expr, end: Expr): void => {
       if (begin === end || (begin.kind === "const" && end.kind === "const" && begin.value >= end.value)) return;
-      this.b.loop(into, "j", begin, end, lanes, extent, (j, inner) => {
+      this.b.loop(into, "j", begin, end, lanes * vectors, extent, (j, inner) => {
         const pointers = new Map<Load | EpilogueStore, LanePointer>(starts.map((a) => [a.key, { pointer: this.b.letIndex(inner, "q", plus(a.pointer, times(j, toIndex(a.columnBytes)))), offset: 0, laneBytes: a.columnBytes }]));
-        this.element(inner, row, plus(column, j), sums(inner, j, lanes), lanes, (key) => pointers.get(key));
+        this.elements(inner, row, Array.from({ length: vectors }, (_, v): Element => ({
+          column: plus(plus(column, j), v * lanes), sums: sums(inner, plus(j, v * lanes), lanes), valid: lanes,
+          pointer: (key) => { const p = pointers.get(key); return p && moved(p, p.laneBytes, v * lanes); },
+        })));
       });
     };
-    step(4, constant(0, i32), whole);
-    step(1, whole, count);
+    const zero = constant(0, i32), group = 4 * this.turnVectors();
+    if (group === 4) step(4, 1, zero, whole);
+    else {
+      const grouped = whole.kind === "const" ? constant(Number(whole.value) - (Number(whole.value) % group), i32) : this.b.let(into, "grouped", binary("and", whole, constant(-group, i32)));
+      step(4, group / 4, zero, grouped);
+      step(4, 1, grouped, whole);
+    }
+    step(1, 1, whole, count);
   }
 
-  /** One vector (or one scalar) of each accumulator. */
-  private element(into: Stmt[], row: Expr, column: Expr, sums: readonly Expr[], valid: number, pointer: (key: Load | EpilogueStore) => LanePointer | undefined): void {
-    const at = rowValues(this.spec.rows, row), lanes = present(sums[0], "accumulator").type.lanes;
-    const position: LanePosition = {
+  /** How many vectors a turn takes: several of a costly epilogue, whose operations then overlap and share the reading of constants. */
+  private turnVectors(): number {
+    if (!this.costly || this.cost > mostRepeated || !this.values.every(({ expression }) => expression.vectorisable(expression.value))) return 1;
+    const reads = this.accesses.length - this.values.length + this.accumulators.length;
+    return reads <= 3 ? 4 : reads <= 6 ? 2 : 1;
+  }
+
+  /** Vectors (or single scalars) of each accumulator. All values of a store stand before all its stores: engines let no load pass a store. */
+  private elements(into: Stmt[], row: Expr, all: readonly Element[]): void {
+    const at = rowValues(this.spec.rows, row);
+    const ready = all.map((e) => ({ ...e, position: this.position(into, at, e), lanes: present(e.sums[0], "accumulator").type.lanes }));
+    for (const { store, expression } of this.values) {
+      const vectors: { readonly to: LanePointer; readonly value: Expr }[] = [];
+      for (const { column, valid, pointer, position, lanes } of ready) {
+        const to = pointer(store);
+        const vector = lanes === 4 && valid === 4 && to !== undefined && expression.vectorisable(expression.value) && expression.value.type.scalar !== "bool";
+        if (vector) {
+          const value = expression.build(this.b, position, 4);
+          vectors.push({ to, value: all.length > 1 ? this.b.let(into, "v", value) : value });
+        } else for (let lane = 0; lane < valid; lane++) {
+          const value = expression.build(this.b, position, 1, lane);
+          if (!to) into.push({ kind: "store", buffer: store.buffer, indices: store.indices.map((e) => substituteAxes(e, this.axisMap(at, plus(column, lane)))), value });
+          else { const p = moved(to, to.laneBytes, lane); into.push(storeAt(p.pointer, p.offset, store.buffer.dtype, value)); }
+        }
+      }
+      for (const { to, value } of vectors) this.storeVector(into, store, to, value);
+    }
+  }
+
+  private position(into: Stmt[], at: ReadonlyMap<Axis, Expr>, { column, sums, pointer }: Element): LanePosition {
+    return {
       into,
       pointer,
       axis: (axis, lane) => this.axisMap(at, plus(column, lane)).get(axis),
@@ -258,16 +311,6 @@ export class Epilogue {
       },
       varies: (e) => this.varies(e),
     };
-    for (const { store, expression } of this.values) {
-      const to = pointer(store);
-      const vector = lanes === 4 && valid === 4 && to !== undefined && expression.vectorisable(expression.value) && expression.value.type.scalar !== "bool";
-      if (vector) this.storeVector(into, store, to, expression.build(this.b, position, 4));
-      else for (let lane = 0; lane < valid; lane++) {
-        const value = expression.build(this.b, position, 1, lane);
-        if (!to) into.push({ kind: "store", buffer: store.buffer, indices: store.indices.map((e) => substituteAxes(e, this.axisMap(at, plus(column, lane)))), value });
-        else { const p = moved(to, to.laneBytes, lane); into.push(storeAt(p.pointer, p.offset, store.buffer.dtype, value)); }
-      }
-    }
   }
 
   private storeVector(into: Stmt[], store: EpilogueStore, at: LanePointer, value: Expr): void {

@@ -23,16 +23,17 @@ const longTail = [0.4999999344, 0.1666652048, 4.1668389851e-2, 8.3687355616e-3, 
 const shortTail = [0.4999923071, 0.1666711514, 4.1890272427e-2, 8.3125076383e-3];
 /** Adding it to |x| < 2^22 leaves x rounded to an integer in the low bits. */
 const magic = 12582912;
-const one = 0x3f800000;
+/** What the exponent's bits of 1 say: with it on top of `magic`, the low bits are those of a power of two. */
+const bias = 127;
 
 /**
- * e^±x = (1 + rest) · 2^n with |rest| < 0.42; n is in the low bits of `shifted`. `x` must be within ±2^20. With `sign` −1
- * the operations are those on −x, term by term.
+ * e^±x = (1 + rest) · 2^n with |rest| < 0.42; n + `offset` is in the low bits of `shifted`. `x` must be within ±2^20. With
+ * `sign` −1 the operations are those on −x, term by term.
  */
-function expParts(x: Expr, sign: 1 | -1 = 1, tail: readonly number[] = longTail): { rest: Expr; shifted: Expr } {
+function expParts(x: Expr, sign: 1 | -1 = 1, tail: readonly number[] = longTail, offset = bias): { rest: Expr; shifted: Expr } {
   const plus = sign > 0 ? add : sub, minus = sign > 0 ? sub : add;
-  const shifted = add(mul(x, f(sign * Math.LOG2E, x)), f(magic, x));
-  const n = sub(shifted, f(magic, x));
+  const shifted = add(mul(x, f(sign * Math.LOG2E, x)), f(magic + offset, x));
+  const n = sub(shifted, f(magic + offset, x));
   const t = minus(minus(x, mul(n, f(0.693359375, x))), mul(n, f(-2.12194440e-4, x)));
   const s = mul(t, t);
   return { rest: plus(mul(pairwise(t, s, sign, tail), s), t), shifted: bitcast(shifted, word(x)) };
@@ -45,22 +46,22 @@ function pairwise(t: Expr, s: Expr, sign: 1 | -1, [c0 = 0, c1, ...more]: readonl
 /** ±x clamped from `low` to `high`, without the sign; NaN stays. */
 const within = (x: Expr, sign: 1 | -1, low: number, high: number): Expr =>
   binary("pmin", binary("pmax", x, f(sign > 0 ? low : -high, x)), f(sign > 0 ? high : -low, x));
-/** 2^(n + more) for n in the low bits of `shifted`, whose other bits leave by the shift; from 2^-126 to 2^127. */
-const powerOfTwo = (shifted: Expr, like: Expr, more = 0): Expr => bitcast(add(shift("shl", shifted, 23), int(one + (more << 23), like)), like.type);
+/** 2^n for n + `bias` in the low bits of `shifted`, whose other bits leave by the shift; from 2^-126 to 2^127, and 0 for n = -127. */
+const powerOfTwo = (shifted: Expr, like: Expr): Expr => bitcast(shift("shl", shifted, 23), like.type);
 
 /** e^±x. */
 export function expF32(x: Expr, sign: 1 | -1 = 1): Expr {
-  const { rest, shifted } = expParts(within(x, sign, -104, 89), sign);
-  // Two factors, so that denormal results are rounded once and overflow is infinity.
+  // Twice the bias, so that half of it goes to each of two factors: denormal results are rounded once and overflow is infinity.
+  const { rest, shifted } = expParts(within(x, sign, -104, 89), sign, longTail, 2 * bias);
   const half = shift("shr", shifted, 1);
   return mul(mul(add(rest, f(1, x)), powerOfTwo(half, x)), powerOfTwo(sub(shifted, half), x));
 }
 
 /** 1 + e^±x to 2.7 ulp: what is below 2^-126 leaves no trace, so that one factor does. */
 export function onePlusExpF32(x: Expr, sign: 1 | -1 = 1): Expr {
-  const { rest, shifted } = expParts(within(x, sign, -87, 89), sign, shortTail);
   // e^x / 2, as 2^128 is not a number.
-  const half = mul(add(rest, f(1, x)), powerOfTwo(shifted, x, -1));
+  const { rest, shifted } = expParts(within(x, sign, -87, 89), sign, shortTail, bias - 1);
+  const half = mul(add(rest, f(1, x)), powerOfTwo(shifted, x));
   return add(add(half, half), f(1, x));
 }
 
@@ -73,8 +74,8 @@ export const expOfNegativeF32 = (x: Expr): Expr => decay(binary("pmax", x, f(-88
 /** e^±x for ±x from −88 to 0. */
 function decay(x: Expr, sign: 1 | -1): Expr {
   const plus = sign > 0 ? add : sub, minus = sign > 0 ? sub : add;
-  const shifted = add(mul(x, f(sign * Math.LOG2E, x)), f(magic, x));
-  const t = minus(x, mul(sub(shifted, f(magic, x)), f(Math.LN2, x)));
+  const shifted = add(mul(x, f(sign * Math.LOG2E, x)), f(magic + bias, x));
+  const t = minus(x, mul(sub(shifted, f(magic + bias, x)), f(Math.LN2, x)));
   const s = mul(t, t);
   return mul(add(plus(mul(pairwise(t, s, sign, shortTail), s), t), f(1, x)), powerOfTwo(bitcast(shifted, word(x)), x));
 }
@@ -92,6 +93,28 @@ export function onePlusErfF32(x: Expr): Expr {
   const a = binary("pmin", unary("abs", x), f(erfcEnd, x));
   const tail = decay(mul(pairwise(a, mul(a, a), 1, erfcLogarithm), a), -1);
   return select(binary("lt", x, f(0, x)), tail, sub(f(2, x), tail));
+}
+
+/** −log2(erfc(a / √2)) / a, and 2^t for |t| ≤ ½ from the second term on: the polynomials above in base 2. */
+const tailLogarithm = erfcLogarithm.map((c, k) => c / (Math.LN2 * 2 ** ((k + 1) / 2)));
+const powerTail = [1, ...shortTail].map((c, k) => c * Math.LN2 ** (k + 1));
+/** Where erfc(a / √2) / 2 falls below 2^-126. */
+const tailEnd = 10.88;
+
+/**
+ * x · (1 + erf(x/√2)) / 2, as max(x, 0) − |x| · erfc(|x|/√2) / 2: to 1.2e-7 of |x|, and to 2 % of the value down to
+ * x = −5.6.
+ */
+export function geluF32(x: Expr): Expr {
+  // |x|, but at +∞, whose tail is 0; that of -∞ is 0 · ∞, NaN as by the definition.
+  const size = binary("pmax", sub(f(0, x), x), binary("pmin", x, f(tailEnd, x)));
+  const a = binary("pmin", size, f(tailEnd, x));
+  const y = mul(pairwise(a, mul(a, a), 1, tailLogarithm), a);
+  // 2^-y / 2
+  const shifted = sub(f(magic + bias - 1, x), y), t = add(y, sub(shifted, f(magic + bias - 1, x)));
+  const s = mul(t, t), [c1 = 0, c2 = 0, ...more] = powerTail;
+  const power = add(sub(f(1, x), mul(f(c1, x), t)), mul(pairwise(t, s, -1, [c2, ...more]), s));
+  return sub(binary("pmax", x, f(0, x)), mul(mul(powerOfTwo(bitcast(shifted, word(x)), x), size), power));
 }
 
 const logPolynomial = [7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1];

@@ -99,6 +99,23 @@ describe("float32 functions", () => {
     }
     expect([...apply("float32", 4, [Float32Array.of(-Infinity, Infinity, 0, -8)], (v) => binary("add", unary("erf", v), constant(1, v.type)))]).toEqual([0, 2, 1, 0]);
   });
+  it("gelu is within 1.5e-7 of |x| or 1, and keeps digits of small results", () => {
+    const few = spread(99_733), dense = Float32Array.from({ length: 20_000 }, (_, i) => (i - 10_000) / 800);
+    for (const at of [few, dense]) {
+      const y = apply("float32", 1, [at], (v) => unary("gelu", v));
+      at.forEach((v, i) => {
+        const got = y[i] ?? NaN, exact = v === Infinity ? v : v * 0.5 * (1 + erf(v * Math.SQRT1_2));
+        if (Number.isNaN(exact)) expect(got, `gelu(${v})`).toBeNaN();
+        else if (got !== exact && !(Math.abs(got - exact) <= 1.5e-7 * Math.max(1, Math.abs(v)))) expect(got, `gelu(${v})`).toBe(exact);
+        else if (v > -5.6 && Math.abs(got - exact) > 0.02 * Math.abs(exact) && Math.abs(exact) > 2 ** -126) expect(got, `gelu(${v})`).toBe(exact);
+      });
+      expect(bitsOf(apply("float32", 4, [at], (v) => unary("gelu", v)))).toEqual(bitsOf(y));
+    }
+    const [low, ...rest] = apply("float32", 4, [Float32Array.of(-Infinity, Infinity, 0, -0, -3e38, 3e38, -12, 1)], (v) => unary("gelu", v));
+    expect(low).toBeNaN();
+    expect(rest.map((v) => v + 0).slice(0, -1)).toEqual([Infinity, 0, 0, 0, Math.fround(3e38), 0]);
+    expect(rest.at(-1)).toBeCloseTo(0.8413447, 6);
+  });
   it("weights of a softmax are within 2 ulp of 1, and of themselves in proportion to their exponent", () => {
     const negative = x.map((v) => (v > 0 ? -v : v));
     const y = apply("float32", 1, [negative], expOfNegativeF32);
@@ -146,7 +163,7 @@ describe("float32 functions", () => {
   });
   it("the interpreter computes the same bits as WebAssembly", () => {
     const few = spread(2 ** 22 - 3);
-    for (const op of ["exp", "log", "tanh", "erf"] as const) expect([...apply("float32", 4, [few], (v) => unary(op, v), "interpreted")]).toEqual([...apply("float32", 4, [few], (v) => unary(op, v))]);
+    for (const op of ["exp", "log", "tanh", "erf", "gelu"] as const) expect([...apply("float32", 4, [few], (v) => unary(op, v), "interpreted")]).toEqual([...apply("float32", 4, [few], (v) => unary(op, v))]);
   });
   it("a polynomial cut short is found out", () => {
     const cut: BinaryOp = "add";

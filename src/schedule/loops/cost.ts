@@ -14,6 +14,7 @@ export function operationCost(e: Expr): number {
         case "sqrt": return 4;
         case "decay": return 20;
         case "exp": case "log": return 28;
+        case "gelu": return 40;
         case "tanh": case "erf": return 50;
         default: return 80;
       }

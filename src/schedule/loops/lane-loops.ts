@@ -16,14 +16,28 @@ import { LaneAnalysis, LaneBody, lanes, scalarCopy, type Position, type Redirect
 
 export interface LaneContext { readonly strides: Strides; readonly fresh: Fresh }
 
-/** How many vectors a turn of the main loop takes: with loops inside, whole cache lines where registers allow. */
+/** Bodies that cost more, as functions that are computed lane by lane do, are not repeated in a turn. */
+const mostRepeated = 100;
+/** Vectors that a turn reads at most: engines read all of them before they compute. */
+const mostRead = 12;
+
+/**
+ * How many vectors a turn of the main loop takes. Without loops inside, as many as hide the latency of operations and
+ * share the reading of constants, but for bodies that are long or read much; with them, whole cache lines where registers
+ * allow.
+ */
 function unrollFor(body: Stmt, extent: Dim): number {
-  const loops = hasLoops(body), cost = loops ? innermostCost(body) : bodyCost(body);
-  const wanted = cost <= 6 ? 4 : cost <= 16 ? 2 : loops ? 4 : 1;
-  if (isSymbolic(extent)) return wanted;
-  let unroll = wanted;
-  while (unroll > 1 && extent < unroll * lanes) unroll /= 2;
+  let unroll = hasLoops(body) ? unrollAround(innermostCost(body)) : bodyCost(body) > mostRepeated ? 1 : 4;
+  while (unroll > 1 && !hasLoops(body) && unroll * loadsOf(body) > mostRead) unroll /= 2;
+  while (unroll > 1 && !isSymbolic(extent) && extent < unroll * lanes) unroll /= 2;
   return unroll;
+}
+const unrollAround = (cost: number): number => (cost > 6 && cost <= 16 ? 2 : 4);
+function loadsOf(body: Stmt): number {
+  const seen = new Set<Expr>();
+  let loads = 0;
+  visitStmt(body, (s) => expressionsOf(s).forEach((root) => visitExpr(root, (e) => { if (e.kind === "load") loads++; }, seen)));
+  return loads;
 }
 
 /** The iterations of `axis`, independent of each other, in vectors. */

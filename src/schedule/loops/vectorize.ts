@@ -18,6 +18,7 @@ import type { Strides } from "./strides.ts";
 
 type Load = Extract<Expr, { kind: "load" }>;
 type Select = Extract<Expr, { kind: "select" }>;
+type Store = Extract<Stmt, { kind: "store" }>;
 
 export const lanes = 4;
 const laneScalars: ReadonlySet<Scalar> = new Set<Scalar>(["f32", "i32", "u32", "bool"]);
@@ -139,8 +140,23 @@ export class LaneBody {
       case "block": return block(...s.body.map((b) => this.statement(b)));
       case "for": return loop(s.axis, this.uniform(s.begin, 0), this.uniform(s.end, 0), s.step, this.statement(s.body), s.mode);
       case "if": return { kind: "if", condition: this.uniform(s.condition, 0), then: this.statement(s.then), ...(s.else ? { else: this.statement(s.else) } : {}) };
+      case "store": return this.stores(s);
       default: return block(...this.positions.map((_, part) => this.copy(s, part)));
     }
+  }
+
+  /** All copies' values, then their stores: engines let no load pass a store, so that otherwise a copy would wait for the one before. */
+  private stores(s: Store): Stmt {
+    if (this.positions.length === 1) return this.store(s, 0, this.vector(s.value, 0));
+    const before: Stmt[] = [];
+    const values = this.positions.map((_, part): Expr => {
+      const value = this.vector(s.value, part);
+      if (value.kind === "const" || value.kind === "local") return value;
+      const name = this.fresh("out");
+      before.push({ kind: "let", name, value });
+      return local(name, value.type);
+    });
+    return block(...before, ...values.map((value, part) => this.store(s, part, value)));
   }
 
   private copy(s: Stmt, part: number): Stmt {
@@ -153,16 +169,14 @@ export class LaneBody {
       }
       case "assign": return { ...s, name: this.nameOf(s.name, part), value: this.value(s.name, s.value, part) };
       case "accumulate": return { ...s, name: this.redirect(s.name, part) ?? this.nameOf(s.name, part), value: this.value(s.name, s.value, part) };
-      case "store": return this.store(s, part);
       default: return invariant(false, `${s.kind} in a vector body`) as never;
     }
   }
   private nameOf(name: string, part: number): string { return this.names[part]?.get(name) ?? name; }
   private value(name: string, e: Expr, part: number): Expr { return this.a.varyingLocals.has(name) ? this.vector(e, part) : this.uniform(e, part); }
 
-  private store(s: Extract<Stmt, { kind: "store" }>, part: number): Stmt {
+  private store(s: Store, part: number, value: Expr): Stmt {
     const stride = this.a.stride(s.buffer, s.indices);
-    const value = this.vector(s.value, part);
     if (stride === 1) return { kind: "storeAt", pointer: this.address(s.buffer, s.indices, part, 0), offset: 0, dtype: s.buffer.dtype, value };
     const name = this.fresh("out");
     const scalar: Type = { scalar: value.type.scalar, lanes: 1 };
