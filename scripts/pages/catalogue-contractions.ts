@@ -11,7 +11,7 @@ export const contractions: CatalogueSection = {
     row("factors after a convolution or product", "rule", "where its conditions hold", "fold-mul-into-conv", "fold-mul-into-conv-transpose", "fold-mul-into-gemm", "fold-mul-into-matmul"),
     row("sums after a convolution or product, as its bias", "rule", "the epilogue for MatMul of any rank", "fold-add-into-conv", "fold-add-into-conv-transpose", "fold-add-into-gemm"),
     row("factors and shifts before a convolution", "rule", "where its conditions hold", "fold-mul-into-following-conv", "fold-add-into-following-conv"),
-    row("padding into the window that reads it", "rule", "where its conditions hold", "pad-into-conv", "pad-into-average-pool", "pad-into-max-pool"),
+    row("padding into the window that reads it", "rule", "zeros before MaxPool only where nothing is below 0 and every window has an element", "pad-into-conv", "pad-into-average-pool", "pad-into-max-pool"),
     row("automatic padding as numbers", "kernel", "the convolution's kernel, which computes it from the sizes, symbolic ones too"),
     row("two products in a row as one", "rule", "where approximations are allowed: an infinite input may differ", "merge-following-products"),
     row("two convolutions in a row, one of them 1x1, as one", "rule", "where approximations are allowed: an infinite input may differ", "merge-following-convs"),
