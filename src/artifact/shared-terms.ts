@@ -26,6 +26,7 @@ export function shareTerms(manifest: object): object {
     if (typeof j === "object" && j !== null) Object.values(j).forEach(count);
   };
   for (const p of parts) count(given[p] ?? null);
+  if (![...counts.values()].some((n) => n > 1)) return given;
   const terms: Json[] = [], numbers = new Map<string, number>();
   const share = (j: Json): Json => {
     if (typeof j !== "object" || j === null) return j;

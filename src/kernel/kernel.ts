@@ -1,5 +1,5 @@
 /** Kernels: what one call of the compiled program computes, and where buffers' elements lie. */
-import type { Dim } from "../core/dim.ts";
+import type { Dim, SymbolicDim } from "../core/dim.ts";
 import type { Buffer } from "./expr.ts";
 import type { Split, Stmt } from "./stmt.ts";
 import type { Structure } from "./structure.ts";
@@ -33,6 +33,8 @@ export interface Phase {
   readonly split?: PhaseSplit;
   /** Every buffer that is read or written, in order of appearance. */
   readonly touched: ReadonlySet<Buffer>;
+  /** Every symbolic size that the body reads, in order of appearance. */
+  readonly dims: readonly SymbolicDim[];
   /** A phase of another kernel that is the same but for its buffers, those it touches in the same order. */
   readonly like?: Phase;
 }

@@ -2,9 +2,10 @@
  * The phases of a legal kernel: what threads do together before they wait for each other. A phase is one split, or
  * statements that one thread runs; the kernel is its phases one after the other. Each declares for itself what it needs.
  */
+import { dimsOfBody } from "./dims.ts";
 import type { Buffer, Expr } from "./expr.ts";
 import type { Kernel, Phase } from "./kernel.ts";
-import { block, type Stmt } from "./stmt.ts";
+import { block, type Split, type Stmt } from "./stmt.ts";
 import { visitExpr, visitExprsOf, visitStmt } from "./traverse.ts";
 import { assignedLocals, unwrittenInputs } from "./unchanging.ts";
 
@@ -20,7 +21,7 @@ export const phasesOf = (kernel: Kernel): readonly Phase[] => kernel.phases ?? f
 
 function findPhases(kernel: Kernel): readonly Phase[] {
   const all = kernel.body.kind === "block" ? kernel.body.body : [kernel.body];
-  const whole = (): readonly Phase[] => [{ body: kernel.body, touched: touchedBy(kernel.body) }];
+  const whole = (): readonly Phase[] => [phaseOf(kernel.body)];
   if (!all.some((s) => s.kind === "split")) return whole();
   const common = new Common(kernel), groups: Stmt[][] = [];
   let open: Stmt[] | undefined;
@@ -30,13 +31,15 @@ function findPhases(kernel: Kernel): readonly Phase[] {
     if (!open) groups.push((open = []));
     open.push(s);
   }
-  const owners = new Map<string, readonly Stmt[]>();
-  for (const g of groups) for (const s of g) visitStmt(s, (x) => { if (x.kind === "let") owners.set(x.name, g); });
-  if (groups.some((g) => [...localsOf(g)].some((name) => (owners.get(name) ?? g) !== g))) return whole();
-  return groups.map((g): Phase => {
+  const locals = groups.map(localsOf);
+  if (groups.length > 1) {
+    const owners = new Map<string, number>();
+    groups.forEach((g, i) => { for (const s of g) visitStmt(s, (x) => { if (x.kind === "let") owners.set(x.name, i); }); });
+    if (locals.some((names, i) => [...names].some((name) => (owners.get(name) ?? i) !== i))) return whole();
+  }
+  return groups.map((g, i): Phase => {
     const only = g[0], split = only?.kind === "split" ? only : undefined;
-    const body = block(...common.neededBy(g), ...(split ? [split.body] : g));
-    return { body, ...(split ? { split } : {}), touched: touchedBy(body) };
+    return phaseOf(block(...common.neededBy(locals[i] ?? new Set()), ...(split ? [split.body] : g)), split);
   });
 }
 
@@ -58,13 +61,13 @@ class Common {
       if (e.kind === "loadAt") loads = true;
       if (e.kind === "local" && !this.#declarations.has(e.name)) fixed = false;
     });
-    if (!fixed || (loads && [...touchedBy(block(...this.neededBy([s]), s))].some((b) => !this.#fixed.has(b)))) return false;
+    if (!fixed || (loads && [...phaseOf(block(...this.neededBy(localsOf([s])), s)).touched].some((b) => !this.#fixed.has(b)))) return false;
     this.#declarations.set(s.name, s);
     return true;
   }
 
-  /** In their order. */
-  neededBy(statements: readonly Stmt[]): readonly Stmt[] {
+  /** Those that statements with these locals need, in their order. */
+  neededBy(locals: ReadonlySet<string>): readonly Stmt[] {
     const needed = new Set<string>();
     const need = (names: ReadonlySet<string>): void => {
       for (const name of names) {
@@ -74,7 +77,7 @@ class Common {
         need(localsOf([d]));
       }
     };
-    need(localsOf(statements));
+    need(locals);
     return [...this.#declarations].filter(([name]) => needed.has(name)).map(([, d]) => d);
   }
 }
@@ -89,8 +92,9 @@ export function localsOf(statements: readonly Stmt[]): ReadonlySet<string> {
   return names;
 }
 
-function touchedBy(body: Stmt): ReadonlySet<Buffer> {
-  const out = new Set<Buffer>();
-  visitExprsOf(body, (e) => { if (e.kind === "address") out.add(e.buffer); });
-  return out;
+/** A phase with what it needs, found in one walk. */
+function phaseOf(body: Stmt, split?: Split): Phase {
+  const touched = new Set<Buffer>();
+  const dims = dimsOfBody(body, new Map(), (e) => { if (e.kind === "address") touched.add(e.buffer); });
+  return { body, ...(split ? { split } : {}), touched, dims: [...dims.values()] };
 }

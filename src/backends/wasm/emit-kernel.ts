@@ -4,7 +4,6 @@
  */
 import { invariant, present } from "../../core/assert.ts";
 import type { SymbolicDim } from "../../core/dim.ts";
-import { dimsOfBody } from "../../kernel/dims.ts";
 import { binary, dimExpr, i32, local, type Axis, type Buffer, type Expr, type Type } from "../../kernel/expr.ts";
 import type { Phase, PhaseSplit } from "../../kernel/kernel.ts";
 import type { Split, Stmt } from "../../kernel/stmt.ts";
@@ -24,7 +23,7 @@ export interface PhaseFunction {
 /** `phase` must be of a legal kernel: every access a loadAt or storeAt, `address` only of first elements. */
 export function emitPhase(phase: Phase, name: string, set: ReadonlyMap<string, Opcode>): PhaseFunction {
   const pointers = [...phase.touched];
-  const dims = [...dimsOfBody(phase.body).values()];
+  const { dims } = phase;
   const range = phase.split ? [phase.split.from, phase.split.to] : [];
   const params = [...pointers, ...dims, ...range].map((): ValueType => "i32");
   const f = new FunctionBuilder(name, { params, results: [] }, set);

@@ -76,6 +76,7 @@ class Declarations {
 
 /** Whether no group reads a local that another declares, but for `common` ones. */
 function apart(groups: readonly Group[], common: ReadonlySet<string>): boolean {
+  if (groups.length === 1) return true;
   const owner = new Map<string, Group>();
   const statements = (g: Group): readonly Stmt[] => (g.kind === "plain" ? g.statements : [...g.before, g.loop, ...g.after]);
   for (const g of groups) for (const s of statements(g)) visitStmt(s, (x) => { if (x.kind === "let" && !common.has(x.name)) owner.set(x.name, g); });
