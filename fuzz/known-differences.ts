@@ -54,6 +54,12 @@ export const knownDifferences: readonly KnownDifference[] = [
     when: (c) => holds(c, (x) => Math.abs(x) === Infinity),
   },
   {
+    operators: ["InstanceNormalization"],
+    onnxruntime: "takes mean · scale from the shift first: of an image of one element the rounding of that is left",
+    standard: "an element less the mean of itself is 0, so that the shift is left",
+    when: ({ inputs: [x] }) => x !== undefined && x.dims.slice(2).every((size) => size === 1),
+  },
+  {
     operators: ["LayerNormalization"],
     onnxruntime: "gives NaN as the mean of a row that holds an infinity",
     standard: "the mean is an infinity where all infinities have one sign",

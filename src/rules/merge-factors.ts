@@ -13,6 +13,8 @@ import { roundOnce } from "./folded-tensor.ts";
 
 /** A first factor below it may leave little of a value's bits, which a second one above 1 shows. */
 const smallFactor = 2 ** -10;
+/** A first factor above it may take a value to infinity, which a second one below 1 would have kept finite. */
+const largeFactor = 2 ** 10;
 
 /** A factor of more bytes is not stored once more where others read it as it is: in a kernel, a multiplication costs less. */
 const largestCopy = 4096;
@@ -32,6 +34,7 @@ function product(a: Tensor, b: Tensor): Tensor | Refusal {
   for (let i = 0; i < values.length; i++) {
     const p = x(i), q = y(i), both = p * q;
     if (Math.abs(p) < smallFactor && Math.abs(q) > 1) return refuse("precision-loss", `the factor ${p} takes small values where the factor ${q} cannot bring them back from`, "leave them apart");
+    if ((Math.abs(p) > largeFactor && Math.abs(q) < 1) || (Math.abs(p) > 1 && q === 0)) return refuse("precision-loss", `the factor ${p} takes large values to infinity, times ${q}`, "leave them apart");
     if (both === 0 && p !== 0 && q !== 0) return refuse("precision-loss", `the product of the factors ${p} and ${q} is too small`, "leave them apart");
     values[i] = both;
   }

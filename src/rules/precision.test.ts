@@ -3,10 +3,11 @@ import { expect, test } from "vitest";
 import type { DType } from "../core/dtype.ts";
 import { toNumbers } from "../core/tensor.ts";
 import { GraphBuilder } from "../graph/build.ts";
-import { BatchNormalization, Conv, Dropout } from "../ops/index.ts";
+import { BatchNormalization, Conv, Dropout, Mul } from "../ops/index.ts";
 import { applyRules } from "../rewrite/driver.ts";
 import type { Site } from "../rewrite/site.ts";
 import { foldBatchNormIntoConv } from "./fold-batch-norm-into-conv.ts";
+import { mergeFactors } from "./merge-factors.ts";
 
 function fold(dtype: DType, gamma: number, weight: number, between?: "dropout"): { readonly site: Site; readonly folded: readonly number[] } {
   const b = new GraphBuilder();
@@ -33,4 +34,12 @@ test("a float16 weight that becomes denormal refuses", () => {
 });
 test("training Dropout between stands in the way", () => {
   expect(fold("float32", 1, 1, "dropout").site).toMatchObject({ outcome: "refused", code: "non-deterministic-between", nodes: ["conv", "drop", "norm"] });
+});
+test("factors between which a value would overflow or vanish stay apart", () => {
+  const reason = (first: number, second: number): string | undefined => {
+    const b = new GraphBuilder(), y = b.add(Mul, [b.add(Mul, [b.input("x", [2]), b.scalar(first)]), b.scalar(second)]);
+    return applyRules(b.build(y), [mergeFactors]).sites.find((s) => s.outcome === "refused")?.reason;
+  };
+  expect([reason(1e-6, 1e6), reason(1e6, 1e-6), reason(-2, 0)]).toEqual([expect.stringMatching(/small values/), expect.stringMatching(/large values to infinity, times/), expect.stringMatching(/large values to infinity, times 0/)]);
+  expect([reason(0.1, 1e6), reason(1e6, 2), reason(8, 0.5), reason(0.5, 0)]).toEqual([undefined, undefined, undefined, undefined]);
 });
