@@ -112,7 +112,7 @@ function checkConv(o: Conv): void {
 /** Every column has the ends of 7 bits somewhere from -128 to 127, or from 0 to 255, `down` by so much a column; rows have the ends of 8 bits. */
 function extremes(m: number, k: number, n: number, aType: DType, bType: DType, down = 0): { readonly a: Tensor; readonly b: Tensor } {
   const least = (dtype: DType): number => (dtype === "int8" ? -128 : 0), noise = toNumbers(bytes([m, k], 4, aType));
-  const element = (i: number, j: number): number => least(bType) + (1 - down) * ((j * 37) % 129) + (i % 3 === 0 ? 127 : i % 3 === 1 ? 0 : (i * 53 + j) % 128);
+  const element = (i: number, j: number): number => least(bType) + Math.floor((1 - down) * ((j * 37) % 129)) + (i % 3 === 0 ? 127 : i % 3 === 1 ? 0 : (i * 53 + j) % 128);
   const end = (at: number, i: number, j: number): number => ((i + j) % 4 < 2 ? least(aType) + ((i + j) % 4 === 0 ? 255 : 0) : noise[at] ?? 0);
   const a = Array.from({ length: m * k }, (_, at) => end(at, Math.floor(at / k), at % k)), b = Array.from({ length: k * n }, (_, at) => element(Math.floor(at / n), at % n));
   return { a: fromNumbers(aType, [m, k], a), b: fromNumbers(bType, [k, n], b) };
@@ -133,6 +133,11 @@ describe("integer products by dot products of bytes", () => {
     const product = (zero: Tensor, x: Tensor): readonly Input[] => [{ tensor: x }, fixed(scalar("float32", 0.02)), fixed(scalar("uint8", 255)), fixed(b), fixed(scalar("float32", 0.01)), fixed(zero), fixed(scalar("float32", 30)), fixed(scalar("uint8", 100))];
     check(QLinearMatMul, product({ dtype: "uint8", dims: [21], data: zeros }, a), {}, {}, 7);
     check(QLinearMatMul, product(scalar("uint8", 127), { ...a, dims: [2, 3, 12] }), {}, {}, 7);
+  });
+  it("a matrix for each of a batch", () => {
+    const { a, b } = extremes(10, 16, 11, "uint8", "int8"), more = extremes(10, 16, 11, "uint8", "int8", 0.5);
+    const both = (x: Tensor, y: Tensor): Tensor => fromNumbers(x.dtype, [2, ...x.dims], [...toNumbers(x), ...toNumbers(y)]);
+    check(MatMulInteger, [{ tensor: both(a, more.a) }, fixed(both(b, more.b)), { tensor: scalar("uint8", 77) }, undefined], {}, {}, 7);
   });
   it("a column of 8 bits, or a depth that is no multiple of four, leaves the kernel to pairs", () => {
     const { a, b } = extremes(4, 8, 9, "uint8", "int8");
