@@ -136,7 +136,7 @@ describe("integer products by dot products of bytes", () => {
   });
   it("a matrix for each of a batch", () => {
     const { a, b } = extremes(10, 16, 11, "uint8", "int8"), more = extremes(10, 16, 11, "uint8", "int8", 0.5);
-    const both = (x: Tensor, y: Tensor): Tensor => fromNumbers(x.dtype, [2, ...x.dims], [...toNumbers(x), ...toNumbers(y)]);
+    const both = (x: Tensor, y: Tensor): Tensor => fromNumbers(x.dtype, [2, ...x.dims], [x, y].flatMap((t) => Array.from(toNumbers(t))));
     check(MatMulInteger, [{ tensor: both(a, more.a) }, fixed(both(b, more.b)), { tensor: scalar("uint8", 77) }, undefined], {}, {}, 7);
   });
   it("a column of 8 bits, or a depth that is no multiple of four, leaves the kernel to pairs", () => {
