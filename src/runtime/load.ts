@@ -1,5 +1,6 @@
 /** Opens an artifact from bytes, a file, a URL or a fetch Response. */
 import { ArrivingArtifact } from "../artifact/arriving.ts";
+import { checksum } from "../artifact/checksum.ts";
 import { supports, unsupported } from "../backends/wasm/load.ts";
 import { checkLoadOptions } from "./check-run-options.ts";
 import { open, type ArtifactSource } from "./open.ts";
@@ -23,7 +24,7 @@ export async function load(source: ArtifactSource | Promise<Response>, options: 
   const opened = await open(await source);
   try {
     const artifact = await ArrivingArtifact.open(opened.bytes), { external } = artifact.manifest, { base } = opened;
-    const outside = external && (await import("./outside.ts")).outsideWeights(external, options, base, open);
+    const outside = external && (await import("./outside.ts")).outsideWeights(external, options, base, open, checksum);
     const session = await Session.create(artifact, outside ?? artifact.weights, options);
     await outside?.end();
     await artifact.end();

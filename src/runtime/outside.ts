@@ -1,5 +1,5 @@
 /** Weights that lie outside their artifact, read from where it came. Loaded where an artifact has such. */
-import { ExternalStream } from "../artifact/external-weights.ts";
+import { ExternalStream, type Sum } from "../artifact/external-stream.ts";
 import type { ExternalPieceJson } from "../artifact/manifest.ts";
 import type { LoadOptions } from "./load.ts";
 import type { OpenedSource } from "./open.ts";
@@ -7,8 +7,8 @@ import type { OpenedSource } from "./open.ts";
 type Open = (url: URL) => Promise<OpenedSource>;
 
 /** The stream of `pieces`; `base` is what their paths are relative to, where the artifact has a place. */
-export const outsideWeights = (pieces: readonly ExternalPieceJson[], { externalData }: LoadOptions, base: URL | undefined, open: Open): ExternalStream =>
-  new ExternalStream(pieces, externalData ?? (base && (async (file) => readAll(await open(new URL(file, base))))));
+export const outsideWeights = (pieces: readonly ExternalPieceJson[], { externalData }: LoadOptions, base: URL | undefined, open: Open, sum: Sum): ExternalStream =>
+  new ExternalStream(pieces, externalData ?? (base && (async (file) => readAll(await open(new URL(file, base))))), sum);
 
 /** All bytes of a file or of what is fetched. */
 async function readAll({ bytes, close }: OpenedSource): Promise<Uint8Array> {

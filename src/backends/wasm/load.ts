@@ -7,8 +7,6 @@ import { relax } from "./relax.ts";
 /** `relaxed-simd` needs that proposal, `simd` runs on every engine with SIMD. */
 export type Engine = "simd" | "relaxed-simd";
 
-/** A module whose function uses i8x16.relaxed_swizzle. */
-const relaxedProbe = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 1, 253, 15, 65, 2, 253, 15, 253, 128, 2, 11];
 
 /** A module whose function `f` adds 5 to a dot product of four ones by i32x4.relaxed_dot_i8x16_i7x16_add_s. */
 const byteDotProbe = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 127, 3, 2, 1, 0, 7, 5, 1, 1, 102, 0, 0, 10, 22, 1, 20, 0, 65, 1, 253, 15, 65, 1, 253, 15, 65, 5, 253, 17, 253, 147, 2, 253, 27, 0, 11];
@@ -22,7 +20,7 @@ function multipliesBytes(): boolean {
 /** Whether this JavaScript engine runs code for `engine`. */
 export function supports(engine: Engine): boolean {
   if (typeof WebAssembly === "undefined") return false;
-  return WebAssembly.validate(engine === "simd" ? stripesModule() : Uint8Array.from(relaxedProbe));
+  return WebAssembly.validate(engine === "simd" ? stripesModule() : Uint8Array.from(byteDotProbe));
 }
 
 /** The manifest and the sections that it names. */
