@@ -67,3 +67,28 @@ describe.each(cases.map((c) => [c.type, c] as const))("%s of operands whose size
     await expect((await session).run(feeds(changed, by))).rejects.toThrow(/OF7005/);
   });
 });
+
+describe("sizes that must agree beyond what inputs bind", () => {
+  const branch = (type: string, ...inputs: readonly string[]) => ({ opset: 17, inputs: {}, outputs: { r: { dtype: "float32" as const, dims: ["m"] } }, initializers: {}, nodes: [{ type, inputs, outputs: ["r"] }] });
+  it("are checked in the branch that runs, and not in the other", async () => {
+    const model = modelBytes({
+      opset: 17, inputs: { x: { dtype: "float32", dims: ["n"] }, z: { dtype: "float32", dims: ["k"] }, c: { dtype: "bool", dims: [] } }, outputs: { y: { dtype: "float32", dims: ["m"] } }, initializers: {},
+      nodes: [{ type: "If", inputs: ["c"], outputs: ["y"], attributes: { then_branch: branch("Add", "x", "z"), else_branch: branch("Relu", "x") } }],
+    });
+    const session = await load(compileModel(model).artifact), x = new Tensor("float32", Float32Array.of(1, -2, 3), [3]), z = new Tensor("float32", Float32Array.of(5, 6), [2]);
+    const run = async (given: Tensor, c: boolean): Promise<unknown> => Array.from((await session.run({ x, z: given, c: new Tensor("bool", [c], []) }))["y"]?.data as Float32Array);
+    expect(await run(x, true)).toEqual([2, -4, 6]);
+    expect(await run(z, false)).toEqual([1, 0, 3]);
+    await expect(run(z, true)).rejects.toThrow(/OF7005/);
+  });
+  it("are checked where data tells them", async () => {
+    const model = modelBytes({
+      opset: 17, inputs: { x: { dtype: "float32", dims: ["n"] }, keep: { dtype: "bool", dims: ["n"] }, z: { dtype: "float32", dims: ["k"] } }, outputs: { y: { dtype: "float32", dims: ["m"] } }, initializers: {},
+      nodes: [{ type: "Compress", inputs: ["x", "keep"], outputs: ["kept"] }, { type: "Add", inputs: ["kept", "z"], outputs: ["y"] }],
+    });
+    const session = await load(compileModel(model).artifact), x = new Tensor("float32", Float32Array.of(1, 2, 3), [3]), z = new Tensor("float32", Float32Array.of(5, 6), [2]);
+    const run = async (...keep: readonly boolean[]): Promise<unknown> => Array.from((await session.run({ x, z, keep: new Tensor("bool", [...keep], [3]) }))["y"]?.data as Float32Array);
+    expect(await run(true, false, true)).toEqual([6, 9]);
+    await expect(run(true, true, true)).rejects.toThrow(/OF7005/);
+  });
+});

@@ -10,7 +10,7 @@ import { packedBytes } from "../core/packed.ts";
 import type { SectionKind } from "./container.ts";
 import { inconsistent } from "./inconsistent.ts";
 import { restoreTerms, type Json } from "./shared-terms.ts";
-import type { AddressJson, AttributeValueJson, DataJson, Manifest, PortJson, StepJson, WeightJson } from "./manifest.ts";
+import type { AddressJson, AttributeValueJson, CheckJson, DataJson, Manifest, PortJson, StepJson, WeightJson } from "./manifest.ts";
 
 /** WebAssembly's memory, of which no address is outside and no size is larger. */
 const mostBytes = 2 ** 32;
@@ -95,8 +95,12 @@ class Check {
       if (!m.inputs.some((i) => i.name === input && i.default)) inconsistent(`there is no input '${input}' with a default`);
     }
     for (const h of m.held === undefined ? [] : list(m.held, "held constants")) { this.#buffer(h.buffer); this.#data(h.data); }
-    for (const c of m.checks === undefined ? [] : list(m.checks, "checks")) { dim(c.a); dim(c.b); text(c.node, "the node of a check"); }
+    if (m.checks !== undefined) this.#checks(m.checks);
     this.#steps(m.steps, 0);
+  }
+
+  #checks(checks: readonly CheckJson[]): void {
+    for (const c of list(checks, "checks")) { dim(c.a); dim(c.b); text(c.node, "the node of a check"); }
   }
 
   #widened(source: DataJson, { widen, pack, bytes }: WeightJson): void {
@@ -183,6 +187,7 @@ class Check {
       if (typeof s.if === "number") this.#scalar(s.if); else dim(s.if.predicate);
       this.#steps(s.then, level + 1);
       this.#steps(s.else, level + 1);
+      if (s.checks !== undefined) for (const checks of list(s.checks, "checks of branches")) this.#checks(checks);
     } else if ("loop" in s) {
       if (typeof s.count === "number") this.#scalar(s.count); else if (s.count !== null) dim(s.count.size);
       for (const i of [s.condition, s.next]) if (i !== null) this.#scalar(i);

@@ -130,8 +130,8 @@ export type StepJson =
   /** Calls the exported function `run_<run>`; `calls` are its kernels in order, with the region each computes, and how many functions it calls one after the other where it is not one. */
   | { readonly run: number; readonly calls: readonly (readonly [kernel: string, label: string, functions?: number])[] }
   | { readonly host: string; readonly domain: string; readonly attributes: Readonly<Record<string, AttributeValueJson>>; readonly inputs: readonly (number | null)[]; readonly outputs: readonly (number | null)[]; readonly label: string }
-  /** A buffer index, or a predicate over sizes that is true when not 0. */
-  | { readonly if: number | { readonly predicate: DimJson }; readonly then: readonly StepJson[]; readonly else: readonly StepJson[] }
+  /** A buffer index, or a predicate over sizes that is true when not 0. `checks` are of the sizes in each branch. */
+  | { readonly if: number | { readonly predicate: DimJson }; readonly then: readonly StepJson[]; readonly else: readonly StepJson[]; readonly checks?: readonly [then: readonly CheckJson[], otherwise: readonly CheckJson[]] }
   /** Hands values on, all at once, with ones before the sizes of a lower rank; sizes that have no value yet are those of what comes. */
   | { readonly move: readonly (readonly [from: number, to: number])[] }
   /** Stops the run where values are not what kernels rely on: buffers of the least and largest index, and the sizes of their axes; none for divisors. */

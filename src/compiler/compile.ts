@@ -2,8 +2,6 @@
 import { checksum } from "../artifact/checksum.ts";
 import { allSteps } from "../kernel/segments.ts";
 import type { CheckJson } from "../artifact/manifest.ts";
-import { symbolsOf } from "../core/dim.ts";
-import { dimToJson } from "../core/dim-json.ts";
 import { readModel, type ModelSource, type ReadModel } from "../onnx/read.ts";
 import { operators } from "../ops/index.ts";
 import { countNodes, Ledger } from "../passes/ledger.ts";
@@ -28,6 +26,7 @@ import { normalOptions, type CompileOptions } from "./options.ts";
 import { castOutputs, selectOutputs } from "./outputs.ts";
 import { packageProgram, type Packaged } from "./package.ts";
 import { build, type BuildOptions } from "./pipeline.ts";
+import { sizeChecks } from "./size-checks.ts";
 import type { Report } from "./accounts/report.ts";
 import { linkStates } from "./states.ts";
 import { Switches } from "./switches.ts";
@@ -156,10 +155,8 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
   return { ...fused, ...named, warnings, switches: switches.effects, rules };
 }
 
-/** Agreements that the sizes of inputs decide: the runtime checks them before it runs. */
+/** What sizes must agree, by what the reader noted and what came out of branches that are always taken. */
 function checksOf({ graph, info }: Prepared): { readonly checks?: readonly CheckJson[] } {
-  const known = new Set(graph.inputs.flatMap((v) => v.type.shape.flatMap((d) => [...symbolsOf(d)])));
-  const checks = info.agreements.filter(({ a, b }) => [...symbolsOf(a), ...symbolsOf(b)].every((s) => known.has(s)))
-    .map(({ a, b, how, node, where }): CheckJson => ({ a: dimToJson(a), b: dimToJson(b), node, ...(how === "broadcast" ? { broadcast: true } : {}), ...(where ? { where: where.map(dimToJson) } : {}) }));
+  const checks = sizeChecks([...info.agreements, ...graph.agreements]);
   return checks.length ? { checks } : {};
 }

@@ -14,6 +14,7 @@ import { phasesOf } from "../kernel/phases.ts";
 import { allSteps, segment, type CallStep, type SegmentedStep } from "../kernel/segments.ts";
 import type { MemoryPlan } from "../memory/plan.ts";
 import { threadScratch } from "../memory/thread-scratch.ts";
+import { sizeChecks } from "./size-checks.ts";
 import { WeightsSection } from "./weights-section.ts";
 
 export interface PackageInfo {
@@ -163,7 +164,11 @@ function stepOf(step: SegmentedStep, buffers: BufferTable, section: WeightsSecti
     case "if": {
       const { condition } = step.step;
       const branch = (list: readonly SegmentedStep[]): StepJson[] => list.map((s) => stepOf(s, buffers, section));
-      return { if: "predicate" in condition ? { predicate: dimToJson(condition.predicate) } : buffers.number(condition), then: branch(step.then), else: branch(step.else) };
+      const { agreements } = step.step, checks = [sizeChecks(agreements?.then ?? []), sizeChecks(agreements?.else ?? [])] as const;
+      return {
+        if: "predicate" in condition ? { predicate: dimToJson(condition.predicate) } : buffers.number(condition), then: branch(step.then), else: branch(step.else),
+        ...(checks.some((c) => c.length) ? { checks } : {}),
+      };
     }
     case "loop": {
       const { count, condition, next, iteration, carry, stack } = step.step;

@@ -2,6 +2,7 @@
  * The graph: what is computed. Mutable behind one door: nodes and values are changed only through Graph's methods,
  * which keep use lists exact, across subgraphs too. Every node keeps the names of the original nodes it came from.
  */
+import type { NodeAgreement } from "../core/agreement.ts";
 import { invariant } from "../core/assert.ts";
 import type { Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
@@ -94,6 +95,8 @@ export class Graph {
   readonly parent: Graph | undefined;
   /** Values that are carried from one run to the next. */
   states: readonly StateLink[] = [];
+  /** Sizes that nodes of this graph need to agree; those of a model's main graph are in its `ModelInfo`. */
+  agreements: readonly NodeAgreement[] = [];
   #first: GraphNode | undefined;
   #last: GraphNode | undefined;
   #count = 0;

@@ -2,13 +2,14 @@
  * Type inference of one node: checks the inputs' count against the operator's schema, fills in attribute defaults and
  * calls the operator's `infer`. Every pass and the reader infer through here, so they agree.
  */
+import type { Agreement } from "../core/agreement.ts";
 import { formatContainer } from "../core/container.ts";
 import { fail, type Place } from "../core/diagnostic.ts";
 import { formatDim, isExact, mostAxes, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "./graph.ts";
 import { inferAnyRank, readsAnyRank } from "./infer-any-rank.ts";
-import { isTypeAttribute, named, type Agreement, type AttributeSpec, type Attributes, type AttributeValue, type OpDef, type TypeInfo } from "./op.ts";
+import { isTypeAttribute, named, type AttributeSpec, type Attributes, type AttributeValue, type OpDef, type TypeInfo } from "./op.ts";
 
 export interface InferNodeOptions {
   /** Where errors are reported. */

@@ -4,6 +4,7 @@
  */
 import type { Container, ItemType } from "../core/container.ts";
 import { asTensor } from "../core/datum.ts";
+import type { Agreement } from "../core/agreement.ts";
 import type { Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
 import type { Evaluate, EvaluateAttribute, EvaluateData } from "../core/evaluate.ts";
@@ -66,9 +67,6 @@ export interface TypeInfo {
   /** Known in full. */
   readonly constant?: Tensor;
 }
-
-/** Two sizes that must be equal, or one of which may be 1 instead. */
-export interface Agreement { readonly a: Dim; readonly b: Dim; readonly how: "equal" | "broadcast" }
 
 export interface InferContext {
   /** A new symbol for a size that only running can tell. */

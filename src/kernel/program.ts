@@ -2,6 +2,7 @@
  * A Program: kernels and the steps between them, over buffers that lie in storages. Lowering makes it, layout and
  * scheduling rewrite its kernels, planning gives storages their addresses, emission turns it into code.
  */
+import type { NodeAgreement } from "../core/agreement.ts";
 import type { Dim } from "../core/dim.ts";
 import type { PackSpec } from "../core/pack-spec.ts";
 import type { Tensor } from "../core/tensor.ts";
@@ -33,8 +34,8 @@ export type Step =
   | { readonly kind: "call"; readonly kernel: Kernel; readonly origin: StepOrigin }
   /** An operator run by its `evaluate` on row-major tensors. `outputs` shapes may hold symbols that this step binds. */
   | { readonly kind: "host"; readonly domain: string; readonly op: string; readonly attributes: Readonly<Record<string, AttributeJson>>; readonly inputs: readonly (Buffer | undefined)[]; readonly outputs: readonly (Buffer | undefined)[]; readonly origin: StepOrigin }
-  /** Runs one branch by a bool scalar buffer, or by a predicate over sizes (non-zero is then). Both branches write the same result buffers. */
-  | { readonly kind: "if"; readonly condition: Buffer | { readonly predicate: Dim }; readonly then: readonly Step[]; readonly else: readonly Step[]; readonly origin: StepOrigin }
+  /** Runs one branch by a bool scalar buffer, or by a predicate over sizes (non-zero is then). Both branches write the same result buffers; sizes in the one that runs must agree. */
+  | { readonly kind: "if"; readonly condition: Buffer | { readonly predicate: Dim }; readonly then: readonly Step[]; readonly else: readonly Step[]; readonly agreements?: { readonly then: readonly NodeAgreement[]; readonly else: readonly NodeAgreement[] }; readonly origin: StepOrigin }
   /** Hands values on, all at once: each `to` takes the elements of its `from`, and its sizes (after ones where its rank is larger), which bind symbols that have no value. */
   | { readonly kind: "move"; readonly moves: readonly Move[]; readonly origin: StepOrigin }
   /** Stops the run where values are not what kernels rely on: see `ValueCheck`. It comes last among its neighbours. */

@@ -46,7 +46,8 @@ function ifStep(node: Node, origin: StepOrigin, { then, otherwise }: { readonly 
   const predicate = condition.type.elements?.[0];
   return {
     kind: "if", condition: predicate === undefined ? context.places.bufferOf(condition) : { predicate },
-    then: branchSteps(node, then, context), else: branchSteps(node, otherwise, context), origin,
+    then: branchSteps(node, then, context), else: branchSteps(node, otherwise, context),
+    agreements: { then: then.graph.agreements, else: otherwise.graph.agreements }, origin,
   };
 }
 

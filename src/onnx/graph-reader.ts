@@ -13,7 +13,7 @@ import { attributeKind, readAttribute } from "./attribute-proto.ts";
 import { isBatchedScan, unbatchedScan } from "./batched-scan.ts";
 import { readConstant } from "./constant-node.ts";
 import { readFlexAttention } from "./flex-attention.ts";
-import type { NodeAgreement } from "./model-info.ts";
+import type { NodeAgreement } from "../core/agreement.ts";
 import { domainOf, isFlexAttention, isSequenceMap, readOpsets } from "./operators.ts";
 import { addConstant, displayName, newConstant, readInitializers, require, Scope, valueOf, type Body, type GivenAttribute, type ReadState } from "./reading.ts";
 import { nameNodes, orderNodes, subgraphProtos, type NamedNode } from "./order.ts";
@@ -79,10 +79,11 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
   outputs.forEach((n, i) => { if (n !== "") body.scope.set(n, present(made.outputs[i], "an output")); });
 }
 
-/** Keeps what is not plain: subgraphs may never run, and equal sizes always agree. */
+/** Keeps what is not plain: equal sizes always agree. A subgraph, which may never run, keeps its own. */
 function noteAgreement(agreement: NodeAgreement, body: Body, state: ReadState): void {
   const { a, b, how } = agreement;
-  if (body.graph !== state.main || dimEqual(a, b) || (how === "broadcast" && (a === 1 || b === 1))) return;
+  if (dimEqual(a, b) || (how === "broadcast" && (a === 1 || b === 1))) return;
+  if (body.graph !== state.main) { body.graph.agreements = [...body.graph.agreements, agreement]; return; }
   const key = `${formatDim(a)} ${how} ${formatDim(b)}`;
   if (!state.agreements.has(key)) state.agreements.set(key, agreement);
 }

@@ -1,14 +1,8 @@
 /** What a model file says about itself besides its graph. */
 import type { Diagnostic } from "../core/diagnostic.ts";
 import type { Dim } from "../core/dim.ts";
-import type { Agreement } from "../graph/op.ts";
+import type { NodeAgreement } from "../core/agreement.ts";
 import type { Opsets } from "./operators.ts";
-
-export interface NodeAgreement extends Agreement {
-  readonly node: string;
-  /** Only where none of these is 0: in one of the model's variants. */
-  readonly where?: readonly Dim[];
-}
 
 export interface ModelInfo {
   readonly irVersion: number;

@@ -8,7 +8,7 @@ import type { Graph, Value } from "../graph/graph.ts";
 import { Require } from "../ops/require.ts";
 import type { Assumptions } from "./assumptions.ts";
 import type { ExternalFiles } from "./external-data.ts";
-import type { NodeAgreement } from "./model-info.ts";
+import type { NodeAgreement } from "../core/agreement.ts";
 import type { Operators, Opsets } from "./operators.ts";
 import type { NamedNode } from "./order.ts";
 import type { AttributeProto, GraphProto } from "./schema/onnx_pb.ts";

@@ -10,7 +10,7 @@ import { inferNode } from "../graph/infer-node.ts";
 import { If } from "../ops/if.ts";
 import { KnownElements, knownElements } from "../ops/known-elements.ts";
 import { settled, type Assumptions, type Readings, type Split } from "./assumptions.ts";
-import type { NodeAgreement } from "./model-info.ts";
+import type { NodeAgreement } from "../core/agreement.ts";
 import type { Requirement } from "./reachable.ts";
 import type { ReadState } from "./reading.ts";
 

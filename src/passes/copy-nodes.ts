@@ -19,6 +19,7 @@ export function copyNode(inner: Node, graph: Graph, at: Node | undefined, copies
 }
 function copyGraph(of: Graph, parent: Graph, copies: Map<Value, Value>, retype: Retype): Graph {
   const copy = new Graph(of.name, parent);
+  copy.agreements = of.agreements;
   for (const v of of.inputs) copies.set(v, copy.addInput(v.name, retype(v.type), v.default));
   for (const node of of.nodes) copyNode(node, copy, undefined, copies, retype);
   copy.setOutputs(of.outputs.map((v) => copyOf(v, copy, copies)));

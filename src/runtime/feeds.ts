@@ -5,6 +5,7 @@ import { formatContainer } from "../core/container.ts";
 import type { Datum } from "../core/datum.ts";
 import { fail, nearestName } from "../core/diagnostic.ts";
 import type { TensorData } from "../core/dtype.ts";
+import { checkSizes, symbolsIn } from "./size-checks.ts";
 import { elementsOf, isTensorLike, Tensor, type Resident } from "./tensor.ts";
 import { containerFed, listedStrings, type Feed } from "./run-values.ts";
 
@@ -81,18 +82,6 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
   later.forEach((check) => check());
   checkSizes(checks, symbols);
   return { fed, held, states: kept, symbols };
-}
-
-const symbolsIn = (d: DimJson): readonly string[] => (typeof d === "string" ? [d] : typeof d === "number" ? [] : d.slice(1).flatMap(symbolsIn));
-
-/** Sizes that operators need to agree. */
-function checkSizes(checks: readonly CheckJson[], symbols: ReadonlyMap<string, number>): void {
-  for (const { a, b, broadcast, node, where } of checks) {
-    if (where?.some((p) => evaluateDimJson(p, symbols) === 0)) continue;
-    const x = evaluateDimJson(a, symbols), y = evaluateDimJson(b, symbols);
-    if (x === y || x === undefined || y === undefined || (broadcast && (x === 1 || y === 1))) continue;
-    fail("OF7005", `'${node}' needs ${formatDimJson(a)} and ${formatDimJson(b)} to ${broadcast ? "broadcast" : "be equal"}, but they are ${x} and ${y}`, { hint: "check the shapes that are fed" });
-  }
 }
 
 function accept(input: InputJson, value: Feed, owner: object): Fed {

@@ -1,7 +1,7 @@
 /** A loaded program: independent of every other session, used again and again, one run at a time. */
 import type { WeightStream } from "../artifact/arriving.ts";
 import { formatDimJson, type DimJson } from "../core/dim-json.ts";
-import type { Manifest, PortJson } from "../artifact/manifest.ts";
+import type { CheckJson, Manifest, PortJson } from "../artifact/manifest.ts";
 import { isHeld, type Container } from "../core/container.ts";
 import { atRank } from "../core/datum.ts";
 import { DiagnosticError, fail, nearestName, type Diagnostic } from "../core/diagnostic.ts";
@@ -17,6 +17,7 @@ import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
 import type { GivenOutputs, GivenTensors } from "./given-outputs.ts";
 import { Heap } from "./heap.ts";
 import { prepareSteps } from "./steps.ts";
+import { checkSizes, lateChecks } from "./size-checks.ts";
 import type { States } from "./states.ts";
 import { elementsOf, isTensorLike, Tensor, type Resident } from "./tensor.ts";
 import type { Threads } from "./threads.ts";
@@ -72,6 +73,8 @@ interface Machine {
   readonly weights: Weights;
   readonly constants: Constants;
   readonly run: Run;
+  /** What is checked when the program has run. */
+  readonly late: readonly CheckJson[];
   /** Absent where the program has none; what keeps them is loaded where it has. */
   readonly states: States | undefined;
   readonly threads: Threads | undefined;
@@ -126,7 +129,7 @@ export class Session {
     const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, constants.read(h.data)])));
     const run = await prepareSteps(manifest, { arena, buffers, instance, constants });
     const states = manifest.states && new (await import("./states.ts")).States(manifest, heap);
-    return new Session({ manifest, heap, arena, buffers, weights, constants, run, threads, states }, started && "code" in started ? [started] : []);
+    return new Session({ manifest, heap, arena, buffers, weights, constants, run, late: lateChecks(manifest), threads, states }, started && "code" in started ? [started] : []);
   }
 
   /** Bytes of WebAssembly memory this session holds. */
@@ -175,6 +178,7 @@ export class Session {
       writeInputs(machine, bound);
       states?.write(machine.buffers, bound.states, fed);
       runSteps(machine, options);
+      checkSizes(machine.late, machine.arena.symbols);
       given?.check(manifest.outputs, (p) => resultDims(machine, p));
       states?.take(machine.buffers);
       return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, given?.write(p, machine.buffers) ?? this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));

@@ -5,6 +5,7 @@ import { fail } from "../core/diagnostic.ts";
 import type { EvaluateAttribute, EvaluateAttributes, EvaluateData } from "../core/evaluate.ts";
 import { check, guarded } from "./checks.ts";
 import type { Constants } from "./constants.ts";
+import { checkSizes } from "./size-checks.ts";
 import { readScalar, receive, type Machine } from "./values.ts";
 import { checkTime, type Run, type StepObserver } from "./watch.ts";
 
@@ -33,9 +34,13 @@ async function prepare(step: StepJson, machine: Machine): Promise<Run> {
   if ("if" in step) {
     const { if: condition } = step;
     const then = await list(step.then), otherwise = await list(step.else);
+    const [ofThen, ofElse] = step.checks ?? [[], []];
     return (watch) => {
       const chosen = typeof condition === "number" ? readScalar(buffers, condition) !== 0 : arena.size(condition.predicate) !== 0;
+      const checks = chosen ? ofThen : ofElse;
+      checkSizes(checks, arena.symbols);
       (chosen ? then : otherwise)(watch);
+      checkSizes(checks, arena.symbols);
     };
   }
   if ("check" in step) return check(step, machine);
