@@ -1,6 +1,5 @@
 /** What a model file says about itself besides its graph. */
 import type { Diagnostic } from "../core/diagnostic.ts";
-import type { Dim } from "../core/dim.ts";
 import type { NodeAgreement } from "../core/agreement.ts";
 import type { Opsets } from "./operators.ts";
 
