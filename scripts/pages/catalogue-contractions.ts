@@ -37,7 +37,7 @@ export const epilogues: CatalogueSection = {
     row("reshapes around a product", "layout", "views"),
     row("Einsum", "kernel", "a kernel of its own over its labels"),
     row("pooling in the kernel of the convolution before it", "missing", "overlapping windows would compute the convolution several times"),
-    row("depthwise and 1x1 convolution in one kernel", "missing", "what lies between them would be kept in a tile of its own, or computed again for every block of channels"),
+    row("depthwise and 1x1 convolution in one kernel", "partition", "where what lies between them is larger than a second-level cache: along strips of rows, which the product reads from a scratch tile; smaller results stay in the cache between two kernels, which are as quick (`stays-in-cache`)"),
     row("rows chosen after a product, chosen before it instead", "rule", "by Slice or Gather, where nothing else reads the product", "select-rows-before-product"),
     row("1x1 convolutions as products; Winograd for 3x3; depthwise loops", "kernel", "the kernel's structure, chosen for each layer; Winograd after a check of the layer's error"),
     row("layouts with channels last", "layout", "the layout of the program, with one conversion at an end where it is needed"),

@@ -8,6 +8,8 @@ export interface Region {
   readonly nodes: readonly Node[];
   /** The contraction, attention or recurrence that fixes the loops; absent for loops over elements and rows. */
   readonly anchor?: Node;
+  /** A region within this one, with an anchor of its own: its one output is what the anchor convolves, which reads its rows as they are computed. */
+  readonly above?: Region;
   /** Values from outside that the nodes read. */
   readonly inputs: readonly Value[];
   /** Values that the kernel stores: read outside the region, or graph outputs. */

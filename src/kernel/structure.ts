@@ -63,6 +63,8 @@ export interface ConvStructure {
   readonly transposed: boolean;
   /** [N, C, spatial…] */
   readonly input: Buffer;
+  /** What computes `input`, by its one store: a depthwise convolution. Its rows are computed as they are read; nothing else reads them. */
+  readonly inputFrom?: ConvStructure;
   /** [M, C / groups, kernel…]; transposed: [C, M / groups, kernel…] */
   readonly weight: Buffer;
   /** Subtracted from every input and weight element (integer convolution); padding then contributes nothing. */

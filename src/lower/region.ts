@@ -12,8 +12,9 @@ import type { Region } from "../graph/region.ts";
 import type { Buffer, Expr } from "../kernel/expr.ts";
 import { buildLoops } from "../kernel/hoist.ts";
 import type { Kernel } from "../kernel/kernel.ts";
+import { renameLocals } from "../kernel/rename-locals.ts";
 import { ExprTable } from "../kernel/share.ts";
-import type { Stmt } from "../kernel/stmt.ts";
+import { block, type Stmt } from "../kernel/stmt.ts";
 import type { EpilogueStore, Structure } from "../kernel/structure.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
 import { checkFloatFunctions } from "./float-functions.ts";
@@ -29,7 +30,18 @@ function kernelOf(region: Region, name: string, bufferOf: (value: Value) => Buff
   const anchor = region.anchor;
   if (!anchor) return elementKernel(region, name, bufferOf);
   if (anchor.op.whole) return wholeKernel(anchor, name, region, bufferOf);
-  return anchoredKernel(region, anchor, name, bufferOf);
+  return region.above ? inStrips(region, region.above, anchor, name, bufferOf) : anchoredKernel(region, anchor, name, bufferOf);
+}
+
+/** The kernel of a region whose anchor reads what another region within it computes: that comes first, into working memory. */
+function inStrips(region: Region, above: Region, anchor: Node, name: string, bufferOf: (value: Value) => Buffer): Kernel {
+  const [value] = above.outputs, between: Buffer = { ...bufferOf(present(value, "what lies between")), name: "between" };
+  const of = (v: Value): Buffer => (v === value ? between : bufferOf(v));
+  const first = anchoredKernel(above, present(above.anchor, "anchor"), name, of);
+  const second = anchoredKernel({ ...region, nodes: region.nodes.filter((n) => !above.nodes.includes(n)) }, anchor, name, of);
+  const structure = second.structure?.kind === "conv" && first.structure?.kind === "conv" ? { ...second.structure, inputFrom: first.structure } : undefined;
+  const body = block(renameLocals(first.body, (local) => `${local}_above`), second.body);
+  return { ...finish(name, body, second.outputs, [between], structure), shared: [between] };
 }
 
 function elementKernel(region: Region, name: string, bufferOf: (value: Value) => Buffer): Kernel {

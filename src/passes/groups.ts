@@ -21,6 +21,8 @@ export interface Group {
   version: number;
   readonly nodes: Set<Node>;
   anchor: Node | undefined;
+  /** Those of `nodes` that compute what the anchor convolves, strip by strip, and the anchor among them. */
+  above?: { readonly nodes: ReadonlySet<Node>; readonly anchor: Node };
   /** `free`: loops over elements or rows. `anchored`: an epilogue may follow. `alone`: takes part in nothing. */
   role: "free" | "anchored" | "view" | "alone";
 }

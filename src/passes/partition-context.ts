@@ -57,6 +57,12 @@ export class PartitionContext {
     this.#noted.add(key);
   }
 
+  /** Records that a contraction stays apart from the one above it, each with what it has taken along. */
+  noteAnchors(above: Group, group: Group, why: Refusal): void {
+    const nodes = this.groups.ordered([...above.nodes, ...group.nodes]);
+    if (group.anchor) this.refusals.push(refusedSite(this.kind(nodes, group.anchor), group.anchor, nodes, why));
+  }
+
   /** Records that two groups of loops over elements stay apart: at the node that reads, with the nodes on which they touch. */
   notePair({ from, views, to }: Candidate, why: Refusal): void {
     const between = views.flatMap((g) => [...g.nodes]);

@@ -13,6 +13,7 @@ import type { Site } from "../rewrite/site.ts";
 import { growAnchored } from "./grow-anchored.ts";
 import { Groups, type Group } from "./groups.ts";
 import { joinRanges } from "./join-ranges.ts";
+import { joinStrips } from "./join-strips.ts";
 import { isFree, mergeElements } from "./merge-elements.ts";
 import { PartitionContext, type PartitionOptions } from "./partition-context.ts";
 import { firedSite } from "./partition-sites.ts";
@@ -36,6 +37,7 @@ export function partition(graph: Graph, options: PartitionOptions): Partition {
   const context = new PartitionContext(options, groups);
   if (options.fusion) {
     growAnchored(groups, context);
+    joinStrips(groups, context);
     mergeElements(groups, context);
     joinRanges(groups);
   }
@@ -79,7 +81,8 @@ function finish(group: Group, groups: Groups, context: PartitionContext, options
     return { region: { ...regionOf(only.op.type, nodes, "control"), branches: branches.map((b) => b.regions) }, inner: branches.flatMap((b) => b.sites) };
   }
   const execution = group.role === "view" ? "view" : nodes.length === 1 && !hasKernel(only) ? "host" : "kernel";
-  return { region: regionOf(execution === "kernel" ? kind : only.op.type, nodes, execution, group.anchor), inner: [] };
+  const above = group.above && regionOf(context.kind(group.above.nodes, group.above.anchor), groups.ordered(group.above.nodes), "kernel", group.above.anchor);
+  return { region: regionOf(execution === "kernel" ? kind : only.op.type, nodes, execution, group.anchor, above), inner: [] };
 }
 
 function fired(region: Region, group: Group, groups: Groups, options: PartitionOptions): Site[] {

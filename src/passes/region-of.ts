@@ -14,7 +14,7 @@ export function readValues(nodes: ReadonlySet<Node>): Value[] {
 }
 
 /** A region of nodes in topological order. */
-export function regionOf(kind: string, nodes: readonly Node[], execution: Region["execution"], anchor?: Node): Region {
+export function regionOf(kind: string, nodes: readonly Node[], execution: Region["execution"], anchor?: Node, above?: Region): Region {
   const set = new Set(nodes);
-  return { kind, nodes, inputs: readValues(set), outputs: storedValues(set), execution, ...(anchor ? { anchor } : {}) };
+  return { kind, nodes, inputs: readValues(set), outputs: storedValues(set), execution, ...(anchor ? { anchor } : {}), ...(above ? { above } : {}) };
 }

@@ -5,6 +5,7 @@
  */
 import { isSymbolic, type Dim } from "../core/dim.ts";
 import type { Kernel } from "../kernel/kernel.ts";
+import type { ConvStructure, MatMulStructure } from "../kernel/structure.ts";
 import { isCostly } from "./contractions/epilogue.ts";
 
 export interface KernelChoice {
@@ -23,10 +24,13 @@ const sizes = (dims: readonly Dim[]): string => dims.map(size).join("x");
 
 /** What a matrix product or convolution is known by; undefined for kernels that leave nothing to choose. */
 export function signatureOf({ structure: s, outputs }: Kernel): string | undefined {
-  if (s?.kind !== "matmul" && s?.kind !== "conv") return undefined;
-  const how = `${s.accumulator.type.scalar} ${isCostly(s.stores) ? "costly" : "plain"} ${outputs.length}`;
+  return s?.kind !== "matmul" && s?.kind !== "conv" ? undefined : signature(s, outputs.length);
+}
+
+function signature(s: MatMulStructure | ConvStructure, outputs: number): string {
+  const how = `${s.accumulator.type.scalar} ${isCostly(s.stores) ? "costly" : "plain"} ${outputs}`;
   if (s.kind === "matmul") return `matmul ${sizes(s.batch.map((a) => a.extent))}[${sizes([s.m.extent, s.k.extent, s.n.extent])}]${s.quantized ? ` q${s.quantized.block}` : ""}${s.others ? ` and ${s.others.length}` : ""} ${how}`;
-  return `conv${s.transposed ? " transposed" : ""} ${sizes([s.batch.extent, s.group.extent])}[${size(s.inputChannel.extent)}->${size(s.channel.extent)}] ${sizes(s.output.map((a) => a.extent))} k${sizes(s.kernel.map((a) => a.extent))} s${sizes(s.strides)} d${sizes(s.dilations)} ${how}`;
+  return `conv${s.transposed ? " transposed" : ""} ${sizes([s.batch.extent, s.group.extent])}[${size(s.inputChannel.extent)}->${size(s.channel.extent)}] ${sizes(s.output.map((a) => a.extent))} k${sizes(s.kernel.map((a) => a.extent))} s${sizes(s.strides)} d${sizes(s.dilations)} ${how}${s.inputFrom ? ` of ${signature(s.inputFrom, 1)}` : ""}`;
 }
 
 const allowed: Readonly<Record<keyof KernelChoice, (value: unknown) => boolean>> = {

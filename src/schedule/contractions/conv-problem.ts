@@ -49,6 +49,9 @@ export function convProblems(s: ConvStructure): readonly ConvProblem[] | undefin
   return first.flatMap((outer) => last.map((inner) => oriented(outer, inner)));
 }
 
+/** A convolution of two spatial dimensions that is not transposed, its rows of output as they are. */
+export const rowProblem = (s: ConvStructure): ConvProblem | undefined => (s.output.length === 2 && !s.transposed ? { outer: plain(s, 0), inner: plain(s, 1) } : undefined);
+
 /** The longer dimension becomes the inner one where the other is too short for a tile. */
 function oriented(outer: SpatialDim, inner: SpatialDim): ConvProblem {
   const short = !isSymbolic(inner.count) && inner.count < 4;

@@ -6,22 +6,22 @@
  */
 import { present } from "../../core/assert.ts";
 import { dimEqual, dimFloorDiv, dimMul, dimProduct, isSymbolic, type Dim } from "../../core/dim.ts";
-import { byteSize } from "../../core/dtype.ts";
 import { add, axisOf, binary, constant, i32, load, min, sub, type Axis, type Expr } from "../../kernel/expr.ts";
 import { assign, type Stmt } from "../../kernel/stmt.ts";
 import type { ConvStructure, MatMulStructure } from "../../kernel/structure.ts";
-import { packedLength } from "../../memory/pack.ts";
 import { plus, times, toIndex } from "../loops/affine.ts";
 import { addressOf, storeAt, type KernelBuilder } from "../builder.ts";
-import { byteShift, eitherEngine, quadColumns, quadPanels, startSums, termsAt } from "./byte-dots.ts";
+import { eitherEngine, quadColumns, startSums } from "./byte-dots.ts";
 import { operandsOf, type Operands } from "./conv-operands.ts";
-import { convProblems, outputPositions, tapAxes, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
+import { convProblems, outputPositions, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
 import { scheduleDepthwise } from "./depthwise.ts";
 import { scheduleDepthwiseInteger } from "./depthwise-integer.ts";
 import { Epilogue, isCostly } from "./epilogue.ts";
 import { columnsAt, forColumns, widthsOfOneRow, type PanelColumns } from "./gemm.ts";
 import { scheduleMatMul } from "./matmul.ts";
 import { blockOf, directRows, elementBytes, rowScratch, scratchChannels, type InputRows } from "./input-rows.ts";
+import { packTaps } from "./pack-taps.ts";
+import { scheduleRowStrips } from "./row-strips.ts";
 import { emitWinograd, suitsWinograd } from "./winograd.ts";
 import { stripFor, suitsStrips } from "./strip.ts";
 import { accumulate, declareAccumulators, laneOf, type Accumulators, type BColumns, type TileKind } from "./tile.ts";
@@ -30,6 +30,7 @@ import { accumulate, declareAccumulators, laneOf, type Accumulators, type BColum
 export function scheduleConvolution(b: KernelBuilder, s: ConvStructure): Stmt | undefined {
   const operands = operandsOf(b, s);
   if (!operands) return undefined;
+  if (s.inputFrom) return isPointwise(s) ? scheduleRowStrips(b, s, s.inputFrom) : undefined;
   if (isPointwise(s)) return scheduleMatMul(b, pointwise(s));
   const problems = convProblems(s);
   if (!problems) return undefined;
@@ -67,25 +68,6 @@ function pointwise(s: ConvStructure): MatMulStructure {
 }
 
 const less = (e: Expr, zero: Expr | undefined): Expr => (zero ? sub(e, zero) : e);
-
-/** Packs the taps of a problem: panels for every group. */
-function packTaps(b: KernelBuilder, s: ConvStructure, p: ConvProblem, { kind, subtract }: Operands): { readonly at: (group: Expr) => PanelColumns } | undefined {
-  const weight = b.context.weight(s.weight);
-  const layout = b.layout(s.weight);
-  const strides = layout.strides.filter((d): d is number => !isSymbolic(d));
-  const groups = s.group.extent, n = s.channel.extent, inputs = s.inputChannel.extent;
-  if (!weight || strides.length !== layout.strides.length || isSymbolic(layout.offset) || isSymbolic(groups) || isSymbolic(n) || isSymbolic(inputs)) return undefined;
-  const group = kind.kind === "pairs" ? 2 : 1, dtype = kind.kind === "pairs" ? kind.b : "float32";
-  const { axes, offset } = tapAxes(s, p, strides, group);
-  const width = n <= 4 ? 4 : 8;
-  const k = axes.reduce((c, a) => c * (a.padded ?? a.size), 1);
-  const strideN = strides[s.transposed ? 1 : 0] ?? 0, strideG = s.transposed ? inputs * (strides[0] ?? 0) : n * (strides[0] ?? 0);
-  const spec = { kind: "panels" as const, groups, k, n, nr: width, kStep: group, strideG, strideK: axes, strideN, as: dtype, offset: layout.offset + offset, ...(subtract === 0 ? {} : { subtract }) };
-  const shift = inputs % 4 === 0 ? byteShift(s.input.dtype, s.zeroPoints?.input ?? constant(0, i32), [s.batch, s.group, s.channel, s.inputChannel, ...s.output, ...s.kernel]) : undefined;
-  const quads = shift && quadPanels(b, weight, spec), chosen = quads?.spec ?? spec, packed = b.packed(weight, chosen, dtype, packedLength([], chosen));
-  const stepBytes = width * group * byteSize(dtype), panelBytes = (k / group) * stepBytes, groupBytes = Math.ceil(n / width) * panelBytes;
-  return { at: (g) => ({ kind: "panels", pointer: plus(addressOf(packed), times(g, groupBytes)), width, panelBytes, stepBytes, ...(quads ? { quads: { terms: termsAt(quads.terms, g, n), shift } } : {}) }) };
-}
 
 function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, operands: Operands): boolean {
   const packed = packTaps(b, s, p, operands);

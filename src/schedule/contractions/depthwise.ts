@@ -7,7 +7,7 @@ import { present } from "../../core/assert.ts";
 import { dimAdd, dimCeilDiv, dimEqual, dimFloorDiv, dimMax, dimMin, dimMul, dimProduct, dimRange, dimSub, isSymbolic, type Dim } from "../../core/dim.ts";
 import { add, axisOf, constant, div, f32, f32x4, gt, i32, lt, madd, max, min, mul, select, sub, type Axis, type Expr } from "../../kernel/expr.ts";
 import { assign, type Stmt } from "../../kernel/stmt.ts";
-import type { ConvStructure } from "../../kernel/structure.ts";
+import type { ConvStructure, EpilogueStore } from "../../kernel/structure.ts";
 import { affineAccess, bytesAlong, plus, times, toIndex } from "../loops/affine.ts";
 import { addressOf, loadAt, type KernelBuilder } from "../builder.ts";
 import { outputPositions, span, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
@@ -39,61 +39,82 @@ interface Plane {
   readonly firstRow: Expr; readonly endRow: Expr; readonly rows: Expr;
 }
 
+/** Rows of output that are written as they are asked for. */
+export interface DepthwiseRows {
+  /** Rows that are asked for together at most: they share what is copied of the input. */
+  readonly block: number;
+  /** Instructions of a row, roughly. */
+  readonly work: Dim;
+  /** For the rows from `first` on, `count` of them, of an image: what writes the y-th, perhaps by other stores over the same axes. */
+  of(into: Stmt[], image: Expr): (into: Stmt[], first: Expr, count: Expr) => (into: Stmt[], y: Expr, stores?: readonly EpilogueStore[]) => void;
+}
+
 function emitProblem(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem): boolean {
+  const rows = depthwiseRows(b, into, s, p);
+  if (!rows) return false;
+  const { block, work } = rows;
+  b.parallel(into, "n", s.batch.extent, 1, dimMul(work, p.outer.count), (n, perImage) => {
+    const write = rows.of(perImage, n), total = block === 1 ? undefined : b.letIndex(perImage, "rows", toIndex(p.outer.count));
+    b.parallel(perImage, block === 1 ? "y" : "block", p.outer.count, block, dimMul(work, block), (first, body) => {
+      if (!total) { write(body, first, constant(1, i32))(body, constant(0, i32)); return; }
+      const count = b.let(body, "count", min(constant(block, i32), sub(total, first))), one = write(body, first, count);
+      b.loop(body, "y", 0, count, 1, p.outer.count, (y, perRow) => one(perRow, y));
+    });
+  });
+  return true;
+}
+
+/** The rows of a depthwise convolution of float32, `most` at a time where they have to share; undefined where weights are not constant. */
+export function depthwiseRows(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, most?: number): DepthwiseRows | undefined {
   const channels = Number(s.group.extent);
   const weights = packWeights(b, s, p, channels);
   const outer: Axis = { name: "outer", extent: p.outer.input }, inner: Axis = { name: "inner", extent: p.inner.input };
-  if (!weights || s.input.dtype !== "float32") return false;
+  if (!weights || s.input.dtype !== "float32") return undefined;
   const indices: Expr[] = [axisOf(s.batch), axisOf(s.group), ...s.output.map((): Expr => constant(0, i32))];
   if (p.outer.at !== undefined) indices[p.outer.at] = axisOf(outer);
   if (p.inner.at !== undefined) indices[p.inner.at] = axisOf(inner);
   const access = affineAccess(s.input, indices, new Set([s.batch, s.group, outer, inner]), b.layout(s.input));
   const start = b.let(into, "weights", weights);
   const positionBytes = access && bytesAlong(access, inner);
-  if (!access || !isDistance(bytesAlong(access, s.group), 4) || positionBytes === undefined || isSymbolic(positionBytes)) {
-    copied(b, into, s, p, channels, start);
-    return true;
-  }
+  if (!access || !isDistance(bytesAlong(access, s.group), 4) || positionBytes === undefined || isSymbolic(positionBytes)) return copied(b, s, p, channels, start, most);
   const rowBytes = bytesAlong(access, outer);
   const base = b.let(into, "input", access.base);
-  const work = workOfRow(p, channels);
-  b.parallel(into, "n", s.batch.extent, 1, dimMul(work, p.outer.count), (n, perImage) => {
-    const image = b.let(perImage, "image", plus(base, times(n, toIndex(bytesAlong(access, s.batch)))));
-    b.parallel(perImage, "y", p.outer.count, 1, work, (y, body) => {
-      const epilogue = rowEpilogue(b, body, s, p, new Map([[s.batch, n]]), y);
-      const top = b.let(body, "top", plus(times(y, p.outer.stride), times(toIndex(p.outer.pad), -1)));
-      const row = b.let(body, "row", plus(plus(image, mul(top, toIndex(rowBytes))), times(times(toIndex(p.inner.pad), -1), positionBytes)));
-      const [firstRow, endRow] = insideTaps(b, body, p.outer, top);
-      emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, strip: stripFor(b, body, epilogue, "float32", channels, 4), row, firstRow, endRow, rows: b.let(body, "rows", sub(endRow, firstRow)) });
-    });
-  });
-  return true;
+  return {
+    block: 1, work: workOfRow(p, channels),
+    of(perImage, n) {
+      const image = b.let(perImage, "image", plus(base, times(n, toIndex(bytesAlong(access, s.batch)))));
+      return (_, from) => (body, at, stores = s.stores) => {
+        const y = b.letIndex(body, "y", plus(from, at));
+        const epilogue = rowEpilogue(b, body, { ...s, stores }, p, new Map([[s.batch, n]]), y);
+        const top = b.let(body, "top", plus(times(y, p.outer.stride), times(toIndex(p.outer.pad), -1)));
+        const row = b.let(body, "row", plus(plus(image, mul(top, toIndex(rowBytes))), times(times(toIndex(p.inner.pad), -1), positionBytes)));
+        const [firstRow, endRow] = insideTaps(b, body, p.outer, top);
+        emitRow(b, body, { s, p, channels, positionBytes, rowBytes, weights: start, epilogue, strip: stripFor(b, body, epilogue, "float32", channels, 4), row, firstRow, endRow, rows: b.let(body, "rows", sub(endRow, firstRow)) });
+      };
+    },
+  };
 }
 
 /** Instructions of a row of output, roughly. */
 const workOfRow = (p: ConvProblem, channels: number): Dim => dimFloorDiv(dimProduct([p.inner.count, channels, p.outer.taps * p.inner.taps]), 2);
 
 /** An input whose channels are apart is copied with its padding, a block of rows at a time; nothing is outside then. */
-function copied(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, channels: number, weights: Expr): void {
+function copied(b: KernelBuilder, s: ConvStructure, p: ConvProblem, channels: number, weights: Expr, most = Infinity): DepthwiseRows {
   const together: ConvStructure = { ...s, inputChannel: s.group, group: { name: "all", extent: 1 } };
   const kind: TileKind = { kind: "float" };
-  const rows = blockOf(together, p, kind), scratch = rowScratch(b, together, p, rows, kind);
+  const rows = Math.min(most, blockOf(together, p, kind)), scratch = rowScratch(b, together, p, rows, kind);
   const inside: ConvProblem = { outer: p.outer, inner: { ...p.inner, pad: 0, input: span(p.inner, p.inner.count) } };
-  const positions = new Map<Axis, Expr>();
-  const work = workOfRow(p, channels);
-  b.parallel(into, "n", s.batch.extent, 1, dimMul(work, p.outer.count), (n, perImage) => {
-    positions.set(s.batch, n);
-    const total = b.letIndex(perImage, "rows", toIndex(p.outer.count));
-    b.parallel(perImage, "block", p.outer.count, rows, dimMul(work, rows), (first, body) => {
-      const count = b.let(body, "count", min(constant(rows, i32), sub(total, first)));
-      const source = scratch(body, first, count, positions);
-      b.loop(body, "y", 0, count, 1, p.outer.count, (y, perRow) => {
-        const epilogue = rowEpilogue(b, perRow, s, p, positions, plus(first, y));
+  return {
+    block: rows, work: workOfRow(p, channels),
+    of: (_, n) => (body, first, count) => {
+      const positions = new Map<Axis, Expr>([[s.batch, n]]), source = scratch(body, first, count, positions);
+      return (perRow, y, stores = s.stores) => {
+        const epilogue = rowEpilogue(b, perRow, { ...s, stores }, p, positions, plus(first, y));
         const row = b.let(perRow, "row", plus(source.pointer, times(times(y, p.outer.stride), toIndex(source.rowBytes))));
         emitRow(b, perRow, { s, p: inside, channels, positionBytes: source.positionBytes, rowBytes: source.rowBytes, weights, epilogue, strip: stripFor(b, perRow, epilogue, "float32", channels, 4), row, firstRow: constant(0, i32), endRow: constant(p.outer.taps, i32), rows: constant(p.outer.taps, i32) });
-      });
-    });
-  });
+      };
+    },
+  };
 }
 
 function rowEpilogue(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, positions: ReadonlyMap<Axis, Expr>, row: Expr): Epilogue {

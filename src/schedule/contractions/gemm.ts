@@ -103,6 +103,24 @@ export function emitGemm(b: KernelBuilder, into: Stmt[], given: Gemm): void {
   if (apart) singleRows(b, into, { ...gemm, strip: undefined }, gemm.b, total, dimSub(rows, tiled), rowsAt);
 }
 
+/**
+ * Writes the loops for `count` rows that lie at `a`, at most `most` and few enough for a cache: rows `firstRow` … of the
+ * result. No thread shares them.
+ */
+export function emitRows(b: KernelBuilder, into: Stmt[], gemm: Omit<Gemm, "a" | "others">, a: DirectRows, firstRow: Expr, count: Expr, most: Dim): void {
+  gemm.epilogue.begin(into);
+  const strip = stripFor(b, into, gemm.epilogue, "float32", gemm.columns, rowMultiple, stripRows);
+  const whole: BlockGemm = { ...gemm, a, strip, otherTiles: [] };
+  const known = count.kind === "const" ? Number(count.value) : undefined;
+  b.serially(() => {
+    if (!strip || (known !== undefined && known <= strip.rows)) { emitBlock(b, into, whole, a, firstRow, known, count, most); return; }
+    b.loop(into, "part", 0, count, strip.rows, most, (at, body) => {
+      const rows = b.let(body, "count", min(constant(strip.rows, i32), sub(count, at)));
+      emitBlock(b, body, whole, { ...a, pointer: b.let(body, "rowsA", plus(a.pointer, times(at, toIndex(a.rowBytes)))) }, plus(firstRow, at), undefined, rows, most);
+    });
+  });
+}
+
 /** Instructions for so many rows and columns, roughly: half of one a multiplication. */
 const workOfTiles = (gemm: Gemm, rows: Dim, columns: Dim): Dim => dimFloorDiv(dimProduct([rows, columns, gemm.steps, 1 + (gemm.others?.length ?? 0)]), 2);
 

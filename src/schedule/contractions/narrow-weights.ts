@@ -82,7 +82,7 @@ export function narrowWeights(program: Program, form: WeightForm, keeps: (nodes:
 function operandsOf(s: Structure, placements: ReadonlyMap<Buffer, Placement>): { readonly buffer: Buffer; readonly stride: number | undefined }[] {
   const fixed = (buffer: Buffer, d: number): number | undefined => { const n = placements.get(buffer)?.layout.strides[d]; return n === undefined || isSymbolic(n) ? undefined : n; };
   switch (s.kind) {
-    case "conv": return [{ buffer: s.weight, stride: fixed(s.weight, s.transposed ? 1 : 0) }];
+    case "conv": return [...(s.inputFrom ? operandsOf(s.inputFrom, placements) : []), { buffer: s.weight, stride: fixed(s.weight, s.transposed ? 1 : 0) }];
     case "recurrence": return [{ buffer: s.w, stride: fixed(s.w, 1) }, { buffer: s.r, stride: fixed(s.r, 1) }];
     case "matmul": return s.quantized ? [] : [[s.a, s.m] as const, [s.b, s.n] as const, ...(s.others ?? []).map((o) => [o.b, s.n] as const)].flatMap(([e, axis]) => (e.kind === "load" ? [{ buffer: e.buffer, stride: strideAlong(e, axis, placements) }] : []));
     default: return [];

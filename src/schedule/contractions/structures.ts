@@ -10,6 +10,7 @@ import type { Kernel } from "../../kernel/kernel.ts";
 import type { PackSpec, Placement, Program, Step, Storage, Weight } from "../../kernel/program.ts";
 import { allSteps } from "../../kernel/segments.ts";
 import type { Stmt } from "../../kernel/stmt.ts";
+import type { ConvStructure } from "../../kernel/structure.ts";
 import { visitExpr, visitExprsOf, visitStmt } from "../../kernel/traverse.ts";
 import { signatureOf } from "../choices.ts";
 import { denseLayout, KernelBuilder, type ScheduleContext, type ScheduleTarget } from "../builder.ts";
@@ -27,7 +28,7 @@ export function scheduleStructure(kernel: Kernel, context: ScheduleContext): Ker
   const body = structureLoops(b, kernel);
   if (!body) return undefined;
   const used = buffersOf(body);
-  const { structure: _, inPlace, ...rest } = kernel;
+  const { structure: _, inPlace, shared: _shared, ...rest } = kernel;
   const operands = mainOperands(kernel);
   const kept = inPlace?.filter((pair) => !operands.has(pair.input));
   return {
@@ -58,10 +59,17 @@ function mainOperands(kernel: Kernel): ReadonlySet<Buffer> {
   const note = (...expressions: readonly Parameters<typeof visitExpr>[0][]): void => {
     for (const e of expressions) visitExpr(e, (x) => { if (x.kind === "load") out.add(x.buffer); });
   };
+  // Rows of what is read above are written while others are still to be computed: nothing that goes in there may be overwritten.
+  const noteConvolution = ({ input, weight, inputFrom }: ConvStructure): void => {
+    out.add(input).add(weight);
+    if (!inputFrom) return;
+    noteConvolution(inputFrom);
+    note(...inputFrom.stores.map((x) => x.value));
+  };
   switch (structure?.kind) {
     case undefined: break;
     case "matmul": note(structure.a, structure.b, ...(structure.others ?? []).map((o) => o.b)); break;
-    case "conv": out.add(structure.input).add(structure.weight); break;
+    case "conv": noteConvolution(structure); break;
     case "attention": note(structure.q, structure.k, structure.v, structure.score, ...[structure.keysFrom, structure.keysTo, structure.sink].filter((e) => e !== undefined)); break;
     case "recurrence": for (const x of kernel.inputs) out.add(x); break;
     default: assertNever(structure);
