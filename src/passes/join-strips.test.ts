@@ -3,6 +3,7 @@ import { modelBytes, type ModelSpec, type NodeSpec } from "../../test/support/mo
 import { finelySplit } from "../../test/support/finely-split.ts";
 import { randomFrom, randomTensor } from "../../test/support/random.ts";
 import { compileModel, fuseModel } from "../compiler/compile.ts";
+import { toNumbers } from "../core/tensor.ts";
 import type { Region } from "../graph/region.ts";
 import { load, Tensor } from "../runtime/index.ts";
 
@@ -32,11 +33,11 @@ function pair({ size: [h, w] = [72, 60], channels: c = 64, symbolic = false, att
   });
 }
 const joined = (bytes: Uint8Array): readonly Region[] => fuseModel(bytes, {}, true).regions.filter((r) => r.above);
-const refusals = (bytes: Uint8Array): readonly string[] => compileModel(bytes).report.sites.flatMap((s) => (s.outcome === "refused" && s.name.startsWith("ConvReLUConv") ? [s.code] : []));
+const refusals = (bytes: Uint8Array): readonly string[] => compileModel(bytes).report.sites.flatMap((s) => (s.outcome === "refused" && s.name.startsWith("ConvReLUConv") ? [s.code ?? ""] : []));
 
 async function run(artifact: Uint8Array, sizes: readonly number[], threads = 1): Promise<Float32Array> {
-  const session = await load(artifact, { threads }), data = randomTensor(sizes, randomFrom(8)).data;
-  const x = Float32Array.from(data, (v, i) => ([NaN, Infinity, -Infinity, -0, 1e-40][i % 4999] ?? Number(v)));
+  const session = await load(artifact, { threads }), data = toNumbers(randomTensor(sizes, randomFrom(8)));
+  const x = Float32Array.from(data, (v, i) => [NaN, Infinity, -Infinity, -0, 1e-40][i % 4999] ?? v);
   const { y } = await session.run({ x: new Tensor("float32", x, sizes) });
   await session.dispose();
   if (!(y?.data instanceof Float32Array)) throw new Error("y is no float32");

@@ -10,7 +10,7 @@ import type { Node, Value } from "../graph/graph.ts";
 import { Conv } from "../ops/index.ts";
 import { refuse } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
-import { largestGroup, storesOf, type Group, type Groups } from "./groups.ts";
+import { storesOf, type Group, type Groups } from "./groups.ts";
 import type { PartitionContext } from "./partition-context.ts";
 
 /** Results of fewer bytes are still in the second-level cache when the next kernel reads them. */
@@ -25,7 +25,7 @@ export function joinStrips(groups: Groups, context: PartitionContext): void {
   for (const node of groups.graph.nodes) {
     const group = groups.of(node), [value] = node.inputs, above = groups.producer(value);
     if (group.anchor !== node || !value || !above?.anchor || above === group || !isPointwise(node) || !isDepthwise(above.anchor)) continue;
-    const refusal = whyApart(above, value, group, context);
+    const refusal = whyApart(above, value, group, groups, context);
     if (refusal) { context.noteAnchors(above, group, refusal); continue; }
     const part = { nodes: new Set(above.nodes), anchor: above.anchor };
     groups.merge(group, above);
@@ -51,12 +51,11 @@ function isDepthwise(node: Node): boolean {
   return dims !== undefined && dims[1] === 1 && dims[0] !== 1 && node.inputs[0]?.type.shape[1] === dims[0] && node.attributes["group"] === dims[0];
 }
 
-function whyApart(above: Group, value: Value, group: Group, context: PartitionContext): Refusal | undefined {
+function whyApart(above: Group, value: Value, group: Group, groups: Groups, context: PartitionContext): Refusal | undefined {
   const stored = storesOf(above.nodes), other = stored.find((v) => v !== value) ?? (value.uses.length > 1 || value.resultOf.length > 0 ? value : undefined);
   if (above.role !== "anchored" || group.role !== "anchored" || above.above) return refuse("other-operator", `'${above.anchor?.name}' has a kernel that takes nothing along`, "none: it stays a kernel of its own");
   if (other) return refuse("interior-value-used", `'${other.name}' is read elsewhere too, or a result of the model`, "none: it is stored for its other readers anyway");
   const bytes = bytesOf(value);
   if (bytes < leastBytes) return refuse("stays-in-cache", `'${value.name}' ${formatShape(value.type.shape)} has ${Math.ceil(bytes / 1024)} KB, which a second-level cache keeps until they are read`, "none: two kernels are as quick");
-  if (above.nodes.size + group.nodes.size > largestGroup) return refuse("group-full", `${above.nodes.size + group.nodes.size} nodes would share a kernel, ${largestGroup} may`, "none: each has a kernel of its own");
-  return context.switchedOff([...above.nodes, ...group.nodes], group.anchor);
+  return groups.whyFull([...above.nodes, ...group.nodes]) ?? context.switchedOff([...above.nodes, ...group.nodes], group.anchor);
 }
