@@ -1,4 +1,5 @@
 /** Inputs of a session from files or generated: `--input x=file.npy`, `.json`, or raw bytes with `--dim`. */
+import { readArtifact } from "../artifact/artifact.ts";
 import { mostAxes } from "../core/dim.ts";
 import { dtypes, viewBytes, type DType } from "../core/dtype.ts";
 import { isPacked, packedBytes, unpackElements } from "../core/packed.ts";
@@ -27,7 +28,7 @@ export interface FeedPlan {
   readonly assumed: Readonly<Record<string, number>>;
 }
 
-/** Feeds for every input of a session. The artifacts are all that these feeds will run on: sizes that nothing says hang on them. */
+/** Feeds for every input of a session that has no value of its own. The artifacts are all that these feeds will run on: sizes that nothing says hang on them. */
 export function feedsFor(session: Session, artifacts: readonly Uint8Array[], line: CommandLine): FeedPlan {
   const files = new Map(line.values("input").map((text): [string, string] => {
     const at = text.indexOf("=");
@@ -53,8 +54,9 @@ export function feedsFor(session: Session, artifacts: readonly Uint8Array[], lin
   for (const port of session.inputs) bind(port, shapes.get(port.name) ?? [], sizes);
   const open = session.inputs.filter((port) => !files.has(port.name)).flatMap((port) => port.dims).filter((d): d is string => typeof d === "string" && !sizes.has(d));
   const assumed = assumedSizes(artifacts, [...new Set(open)], sizes);
+  const needed = new Set(artifacts.flatMap((bytes) => readArtifact(bytes).manifest.inputs).filter((input) => !input.default).map((input) => input.name));
   session.inputs.forEach((port, i) => {
-    if (files.has(port.name)) return;
+    if (files.has(port.name) || !needed.has(port.name)) return;
     const dims = port.dims.map((d) => (typeof d === "number" ? d : sizes.get(d) ?? assumed.get(d) ?? 1));
     const type = port.container ? { dtype: port.dtype, container: port.container } : { dtype: port.dtype, shape: dims };
     feeds[port.name] = resultOf(generateDatum(type, "normal", line.count("seed", 1) * 1000 + i));

@@ -5,7 +5,7 @@
 import type { Agreement } from "../core/agreement.ts";
 import { formatContainer } from "../core/container.ts";
 import { fail, type Place } from "../core/diagnostic.ts";
-import { formatDim, isExact, mostAxes, type Dim } from "../core/dim.ts";
+import { dimMax, dimRange, formatDim, isExact, mostAxes, type Dim } from "../core/dim.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { Graph, type Value } from "./graph.ts";
 import { inferAnyRank, readsAnyRank } from "./infer-any-rank.ts";
@@ -50,6 +50,7 @@ export function inferTypes(op: OpDef, inputs: readonly (TypeInfo | undefined)[],
     if (shape.length > mostAxes) fail("OF3020", `${op.type}: its result would have ${shape.length} axes`, { place, hint: `tensors have at most ${mostAxes}` });
     const wrong = shape.find((d) => !isExact(d) || (typeof d === "number" && d < 0));
     if (wrong !== undefined) fail("OF3016", `${op.type}: its result would have the size ${formatDim(wrong)}`, { place, hint: "check the shapes and values that say its size" });
+    if (agree) for (const d of shape) if (typeof d !== "number" && dimRange(d).lower < 0) agree(d, dimMax(d, 0), "equal");
   }
   return types.length > outputCount ? types.slice(0, outputCount) : types;
 }

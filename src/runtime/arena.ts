@@ -120,9 +120,9 @@ export class Arena {
   }
 
   #sizes(): (number | undefined)[] { return this.#plan.sizes.map((d) => evaluateDimJson(d, this.#symbols)); }
-  /** Bytes of each block. */
+  /** Bytes of each block: none where its sizes would be negative, in a branch that is not taken or that says so. */
   #blocks(symbols: ReadonlyMap<string, number>): (number | undefined)[] {
-    return this.#plan.arena.map((b) => (b.where?.some((p) => evaluateDimJson(p, symbols) === 0) ? 0 : evaluateDimJson(b.bytes, symbols)));
+    return this.#plan.arena.map((b) => { const bytes = b.where?.some((p) => evaluateDimJson(p, symbols) === 0) ? 0 : evaluateDimJson(b.bytes, symbols); return bytes && Math.max(0, bytes); });
   }
   #places(blocks: readonly (number | undefined)[], before: Places | undefined, thorough: boolean): Places {
     const { arena } = this.#plan;

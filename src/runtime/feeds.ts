@@ -74,7 +74,7 @@ export function bindFeeds(inputs: readonly InputJson[], feeds: Feeds, owner: obj
         else if (bound !== actual) fail("OF7005", `size '${declared}' is ${bound} in input '${boundBy.get(declared)}' and ${actual} in input '${input.name}'`);
         return;
       }
-      later.push(() => { if (evaluateDimJson(declared, symbols) !== actual) wrongShape(input, dims, `; ${formatDimJson(declared)} is ${evaluateDimJson(declared, symbols)}`); });
+      later.push(() => { const is = evaluateDimJson(declared, symbols); if (is !== actual) wrongShape(input, dims, `; ${formatDimJson(declared)} is ${is}`); });
     });
   }
   for (const { dims } of first) for (const d of dims) for (const name of symbolsIn(d)) if (!symbols.has(name)) symbols.set(name, 0);

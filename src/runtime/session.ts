@@ -1,7 +1,7 @@
 /** A loaded program: independent of every other session, used again and again, one run at a time. */
 import type { WeightStream } from "../artifact/arriving.ts";
 import { formatDimJson, type DimJson } from "../core/dim-json.ts";
-import type { CheckJson, Manifest, PortJson } from "../artifact/manifest.ts";
+import type { Manifest, PortJson } from "../artifact/manifest.ts";
 import { isHeld, type Container } from "../core/container.ts";
 import { atRank } from "../core/datum.ts";
 import { DiagnosticError, fail, nearestName, type Diagnostic } from "../core/diagnostic.ts";
@@ -17,7 +17,7 @@ import { bindFeeds, type BoundFeeds, type Fed, type Feeds } from "./feeds.ts";
 import type { GivenOutputs, GivenTensors } from "./given-outputs.ts";
 import { Heap } from "./heap.ts";
 import { prepareSteps } from "./steps.ts";
-import { checkSizes, lateChecks } from "./size-checks.ts";
+import { checkSizes } from "./size-checks.ts";
 import type { States } from "./states.ts";
 import { elementsOf, isTensorLike, Tensor, type Resident } from "./tensor.ts";
 import type { Threads } from "./threads.ts";
@@ -73,8 +73,6 @@ interface Machine {
   readonly weights: Weights;
   readonly constants: Constants;
   readonly run: Run;
-  /** What is checked when the program has run. */
-  readonly late: readonly CheckJson[];
   /** Absent where the program has none; what keeps them is loaded where it has. */
   readonly states: States | undefined;
   readonly threads: Threads | undefined;
@@ -129,7 +127,7 @@ export class Session {
     const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, constants.read(h.data)])));
     const run = await prepareSteps(manifest, { arena, buffers, instance, constants });
     const states = manifest.states && new (await import("./states.ts")).States(manifest, heap);
-    return new Session({ manifest, heap, arena, buffers, weights, constants, run, late: lateChecks(manifest), threads, states }, started && "code" in started ? [started] : []);
+    return new Session({ manifest, heap, arena, buffers, weights, constants, run, threads, states }, started && "code" in started ? [started] : []);
   }
 
   /** Bytes of WebAssembly memory this session holds. */
@@ -170,7 +168,7 @@ export class Session {
 
   #execute(feeds: Feeds, options: RunOptions, wanted: ReadonlySet<string>, given: GivenOutputs | undefined): Record<string, RunValue> {
     const machine = this.#open(), { manifest, states } = machine;
-    const bound = bindFeeds(manifest.inputs, feeds, this, manifest.checks, states), fed = new Set(bound.fed.keys());
+    const bound = bindFeeds(manifest.inputs, feeds, this, manifest.checks, states), fed = new Set(bound.fed.keys()), known = bound.symbols.size;
     states?.reserve(bound.symbols, fed);
     machine.arena.begin(bound.symbols);
     machine.weights.override((name) => { const f = bound.fed.get(name); return f && this.#elements(name, f); });
@@ -178,7 +176,8 @@ export class Session {
       writeInputs(machine, bound);
       states?.write(machine.buffers, bound.states, fed);
       runSteps(machine, options);
-      checkSizes(machine.late, machine.arena.symbols);
+      // What feeds bind was looked at before; this is for sizes that running told.
+      if (machine.arena.symbols.size > known) checkSizes(manifest.checks ?? [], machine.arena.symbols);
       given?.check(manifest.outputs, (p) => resultDims(machine, p));
       states?.take(machine.buffers);
       return Object.fromEntries(manifest.outputs.filter((p) => wanted.has(p.name)).map((p) => [p.name, given?.write(p, machine.buffers) ?? this.#result(machine, p, options.keep?.includes(p.name) ?? false)]));
