@@ -26,7 +26,7 @@ export function summaryLines(report: Report): string[] {
     `[GE] After optimization: ${compiled} nodes`,
     `[GE] Fused ${original - compiled} nodes`,
     "[GE] Fusion details:",
-    ...report.counts.details.map((d) => `[GE]   ${d.label}: ${d.times} times`),
+    ...report.counts.details.filter((d) => d.times > 0).map((d) => `[GE]   ${d.label}: ${d.times} times`),
     ...report.switches.filter((s) => s.sites.length).map((s) => `[GE] Fusion switch ${s.name}:${s.on ? "on" : "off"} decided ${s.sites.length} sites`),
     ...approximationLines(report),
     ...narrowedLines(report),
