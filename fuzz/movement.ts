@@ -1,7 +1,8 @@
 /** Cases of operators that move, pick or repeat elements. */
+import type { DType } from "../src/core/dtype.ts";
 import { fromNumbers, sizeOf } from "../src/core/tensor.ts";
 import type { Draw } from "./draw.ts";
-import { exact, type FuzzCase, type Generator } from "./fuzz-case.ts";
+import { exact, roundings, type FuzzCase, type Generator, type Tolerance } from "./fuzz-case.ts";
 import { all, anyMode, broadcastable, dims, fullDims, ints, numbers, tensor, within } from "./values.ts";
 
 const axisOf = (draw: Draw, rank: number): number => draw.int(2 * rank) - rank;
@@ -15,6 +16,8 @@ const maybeConstant = (draw: Draw, ...at: readonly number[]): Pick<FuzzCase, "co
 /** A size of 0 in an input's declaration means an unknown one, so that lists that say a rank are constants where they are empty. */
 const constantWhereEmpty = (draw: Draw, list: readonly number[], at: number): Pick<FuzzCase, "constants"> => (list.length ? maybeConstant(draw, at) : { constants: [at] });
 const subset = (draw: Draw, n: number): number[] => Array.from({ length: n }, (_, i) => i).filter(() => draw.once(2));
+
+const gathered = (dtype: DType, reduction: string): Tolerance => ((dtype === "float16" || dtype === "bfloat16") && (reduction === "add" || reduction === "mul") ? roundings : exact);
 
 export const movement: Readonly<Record<string, Generator>> = {
   Transpose: (draw) => { const shape = dims(draw); return { type: "Transpose", inputs: [any(draw, shape)], attributes: draw.once(3) ? {} : { perm: shuffled(draw, shape.length) }, outputs: 1, tolerance: exact }; },
@@ -64,12 +67,12 @@ export const movement: Readonly<Record<string, Generator>> = {
   ScatterElements: (draw) => {
     const shape = fullDims(draw, 1, 4), axis = axisOf(draw, shape.length), at = axis < 0 ? axis + shape.length : axis, dtype = draw.pick(numbers), reduction = draw.pick(["none", "add", "mul", "max", "min"]);
     const own = shape.map((d, i) => (i === at ? 1 : 1 + draw.int(d))), mode = reduction === "none" ? anyMode(draw) : "tame";
-    return { type: "ScatterElements", inputs: [tensor(draw, dtype, shape, mode), within(draw, "int64", own, -(shape[at] ?? 1), shape[at] ?? 1), tensor(draw, dtype, own, mode)], attributes: { axis, reduction }, outputs: 1, tolerance: exact };
+    return { type: "ScatterElements", inputs: [tensor(draw, dtype, shape, mode), within(draw, "int64", own, -(shape[at] ?? 1), shape[at] ?? 1), tensor(draw, dtype, own, mode)], attributes: { axis, reduction }, outputs: 1, tolerance: gathered(dtype, reduction) };
   },
   ScatterND: (draw) => {
     const shape = fullDims(draw, 1, 4), depth = 1 + draw.int(shape.length), dtype = draw.pick(numbers), reduction = draw.pick(["none", "add", "mul", "max", "min"]), rows = reduction === "none" ? 1 : 1 + draw.int(3);
     const mode = reduction === "none" ? anyMode(draw) : "tame", size = Math.min(...shape.slice(0, depth));
-    return { type: "ScatterND", inputs: [tensor(draw, dtype, shape, mode), within(draw, "int64", [rows, depth], -size, size), tensor(draw, dtype, [rows, ...shape.slice(depth)], mode)], attributes: { reduction }, outputs: 1, tolerance: exact };
+    return { type: "ScatterND", inputs: [tensor(draw, dtype, shape, mode), within(draw, "int64", [rows, depth], -size, size), tensor(draw, dtype, [rows, ...shape.slice(depth)], mode)], attributes: { reduction }, outputs: 1, tolerance: gathered(dtype, reduction) };
   },
   Expand: (draw) => { const shape = dims(draw), part = broadcastable(draw, shape); return { type: "Expand", inputs: [any(draw, part), ints(...(draw.once(2) ? shape : shape.map((d) => (draw.once(3) && part.length === shape.length ? 1 : d))))], outputs: 1, tolerance: exact, ...constantWhereEmpty(draw, shape, 1) }; },
   Tile: (draw) => { const shape = dims(draw, 1, 4); return { type: "Tile", inputs: [any(draw, shape), ints(...shape.map(() => draw.pick([1, 2, 0, 3])))], outputs: 1, tolerance: exact, ...maybeConstant(draw, 1) }; },

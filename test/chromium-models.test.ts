@@ -20,7 +20,7 @@ const browserPath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin
 const ids = caseIds().filter((id) => id !== "light-resnet50");
 
 /** Models that are too small to have code for threads. */
-const withoutThreads = ["oww-hello-deepa", "gtcrn"];
+const withoutThreads = ["oww-hello-deepa"];
 const isolation = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 
 interface Result { readonly isolated: boolean; readonly threads: readonly number[]; readonly engines: Readonly<Record<string, Readonly<Record<string, Wire>>>> }

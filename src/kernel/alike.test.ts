@@ -31,6 +31,18 @@ it("changes the loops of kernels that are alike once, each over its own buffers"
   expect([...read]).toEqual([c]);
 });
 
+it("gives each kernel working memory of its own, where the change adds some", () => {
+  const { alike } = counted((k) => { const row = buffer("row"); return { ...k, scratch: [...k.scratch, row], body: { kind: "store", buffer: row, indices: [constant(0, i32)], value: load(row, [constant(1, i32)]) } }; });
+  const all = [alike.changed(kernel("k", a, b, (x) => mul(x, x))), alike.changed(kernel("l", c, d, (x) => mul(x, x)))];
+  expect(all.map((k) => k.scratch.length)).toEqual([1, 1]);
+  expect(all[0]?.scratch[0]).not.toBe(all[1]?.scratch[0]);
+  for (const k of all) {
+    const used = new Set<Buffer | undefined>(k.body.kind === "store" ? [k.body.buffer] : []);
+    visitExprsOf(k.body, (e) => { if (e.kind === "load") used.add(e.buffer); });
+    expect([...used]).toEqual([k.scratch[0]]);
+  }
+});
+
 it("keeps apart what differs: an operation, what is shared, a size, which buffer stands where, or that it works in place", () => {
   const { alike, calls } = counted((k) => k), square = (x: Expr): Expr => mul(x, x);
   const other = (k: Kernel): void => { const before = calls(); alike.changed(k); expect(calls()).toBe(before + 1); };

@@ -21,7 +21,7 @@ export class AlikeKernels {
   readonly #change: (kernel: Kernel) => Kernel;
   readonly #done = new Map<string, { readonly before: Kernel; readonly after: Kernel }[]>();
 
-  /** `change` must hang on nothing but the kernel's loops, its lists of buffers, and the strides of these; and change only the loops. */
+  /** `change` must hang on nothing but the kernel's loops, its lists of buffers, and the strides of these; and change only the loops, perhaps with working memory that it adds. */
   constructor(layoutOf: (b: Buffer) => Layout, change: (kernel: Kernel) => Kernel) {
     this.#layoutOf = layoutOf;
     this.#change = change;
@@ -31,7 +31,7 @@ export class AlikeKernels {
     const key = this.#key(kernel), known = this.#done.get(key) ?? [];
     for (const { before, after } of known) {
       const buffers = pairing(before, kernel);
-      if (buffers) return withBuffers(after, kernel, buffers);
+      if (buffers) return withBuffers(after, kernel, buffers, after.scratch.filter((b) => !before.scratch.includes(b)));
     }
     const after = this.#change(kernel);
     this.#done.set(key, [...known, { before: kernel, after }]);
@@ -45,13 +45,14 @@ export class AlikeKernels {
   }
 }
 
-/** The kernel `own` with the loops of `done`, where one buffer stands for another. */
-function withBuffers(done: Kernel, own: Kernel, buffers: ReadonlyMap<Buffer, Buffer>): Kernel {
-  const memo = new Map<Expr, Expr>(), to = (b: Buffer): Buffer => buffers.get(b) ?? b;
+/** The kernel `own` with the loops of `done`, where one buffer stands for another. What the loops have `added` is its own anew. */
+function withBuffers(done: Kernel, own: Kernel, buffers: ReadonlyMap<Buffer, Buffer>, added: readonly Buffer[]): Kernel {
+  const fresh = new Map(added.map((b): [Buffer, Buffer] => [b, { ...b }]));
+  const memo = new Map<Expr, Expr>(), to = (b: Buffer): Buffer => fresh.get(b) ?? buffers.get(b) ?? b;
   const exchange = (e: Expr): Expr => (e.kind === "address" || e.kind === "load" ? { ...e, buffer: to(e.buffer) } : e);
   const loops = (s: Stmt): Stmt => stored(mapStmtExprs(s, (e) => mapExpr(e, exchange, memo)), to);
   const phase = (p: Phase): Phase => ({ ...p, body: loops(p.body), touched: new Set([...p.touched].map(to)), like: p.like ?? p });
-  return { ...own, body: loops(done.body), ...(done.phases ? { phases: done.phases.map(phase) } : {}) };
+  return { ...own, scratch: [...own.scratch, ...fresh.values()], body: loops(done.body), ...(done.phases ? { phases: done.phases.map(phase) } : {}) };
 }
 
 /** With other buffers in its stores. */
