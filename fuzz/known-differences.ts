@@ -84,6 +84,12 @@ export const knownDifferences: readonly KnownDifference[] = [
     when: (c) => isSame(c) && (listOf(c, "dilations").some((d) => d > 1) || listOf(c, "strides").some((s, i) => s > (listOf(c, "kernel_shape")[i] ?? s))),
   },
   {
+    operators: ["Conv"],
+    onnxruntime: "multiplies the zeros of padding by the weights, which gives NaN where these are not finite",
+    standard: "what lies outside the image adds nothing",
+    when: (c) => { const [, w] = c.inputs; return w !== undefined && listOf(c, "pads").some((p) => p > 0) && Array.from(toNumbers(w)).some((v) => !Number.isFinite(v)); },
+  },
+  {
     operators: ["MatMul", "Gemm"],
     onnxruntime: "leaves the memory of a product over no elements as it was (float64)",
     standard: "an empty sum is 0",

@@ -92,3 +92,10 @@ describe("sizes that must agree beyond what inputs bind", () => {
     await expect(run(true, true, true)).rejects.toThrow(/OF7005/);
   });
 });
+
+it("a list of parts that is shorter than the parts", async () => {
+  const bytes = modelBytes({ opset: 17, nodes: [{ type: "Split", inputs: ["x", "s"], outputs: ["a", "b"] }], inputs: { x: { dtype: "float32", dims: ["n"] }, s: { dtype: "int64", dims: ["parts"] } }, outputs: { a: undefined, b: undefined }, initializers: {} });
+  const session = await load(compileModel(bytes).artifact), x = new Tensor("float32", Float32Array.of(1, 2, 3), [3]);
+  await expect(session.run({ x, s: new Tensor("int64", BigInt64Array.of(3n), [1]) })).rejects.toThrow(/OF7005: 'Split_0' needs parts and 2 to agree, not 1 and 2/);
+  expect((await session.run({ x, s: new Tensor("int64", BigInt64Array.of(1n, 2n), [2]) }))["b"]?.data).toEqual(Float32Array.of(2, 3));
+});

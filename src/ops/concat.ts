@@ -74,6 +74,8 @@ export const Split = defineOp({
     const at = axisIn(context, axis, input.shape.length), size = input.shape[at] ?? 1;
     const given = split && elementsOf(split);
     const count = given?.length ?? (split && typeof split.shape[0] === "number" ? split.shape[0] : num_outputs ?? context.outputCount);
+    const [parts] = split?.shape ?? [];
+    if (parts !== undefined && typeof parts !== "number") context.agree?.(parts, count, "equal");
     if (count > mostParts) context.fail("OF3012", `splits into ${count} parts, more than ${mostParts}`);
     if (count < context.outputCount) context.fail("OF3012", `splits into ${count} parts, ${context.outputCount} are used`);
     if (given && isStatic(given) && typeof size === "number" && given.reduce((n, d) => n + d, 0) !== size) context.fail("OF3011", `parts [${given.join(", ")}] do not add up to ${size}`);
