@@ -27,10 +27,7 @@ describe.skipIf(!caseIds().includes("bert-toy"))("an encoder", () => {
 
   test.each(["standard", "functions"] as const)("at level %s is what onnxruntime makes of the model", async (level) => {
     const { bytes, feeds, expected, tolerance } = model(), emitted = optimise(bytes, { level });
-    const expectedCounts = new Map(await optimised(bytes));
-    // The embeddings' sum is in one function with the Expand before it, whose size onnxruntime does not infer there: it leaves that one sum beside its normalisation.
-    if (level === "functions") for (const [type, more] of [["Add", 1], ["LayerNormalization", 1], ["SkipLayerNormalization", -1]] as const) expectedCounts.set(type, (expectedCounts.get(type) ?? 0) + more);
-    expect(await optimised(emitted.model)).toEqual(expectedCounts);
+    expect(await optimised(emitted.model)).toEqual(await optimised(bytes));
     expect(emitted.report.nodes.compiled).toBeLessThan(emitted.report.nodes.original);
     for (const all of [false, true]) {
       const results = await runOnnxruntime(emitted.model, feeds, all);

@@ -187,6 +187,9 @@ describe("onnxfuse", () => {
     expect((await run("run m.onnx --input x=x.bin --dim N=2")).error).toMatch(/OF1014.*16 bytes.*32/);
     const random = await run("run m.onnx");
     expect(random.error).toMatch(/N was not given/);
+    write("d.onnx", { ...small, initializers: { by: { dtype: "float32", dims: [], data: Float32Array.of(3) } }, overridable: ["by"], nodes: [{ type: "Mul", inputs: ["x", "by"], outputs: ["y"] }] });
+    writeFileSync("ones.json", "[[1,1,1,1]]");
+    expect((await run("run d.onnx --input x=ones.json")).out).toMatch(/: 3, 3, 3, 3$/m);
   });
   it("reads and prints strings, sequences, optionals and maps", async () => {
     const container: Container = { kind: "sequence", item: { dtype: "float32", shape: [null] } };

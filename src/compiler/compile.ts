@@ -18,7 +18,7 @@ import { countAdded, countSteps, countWork, type CountedWork } from "./accounts/
 import { readCustomRules } from "./custom-rules/custom-rules.ts";
 import type { ChainRule, GraphRule } from "./custom-rules/custom-rule.ts";
 import { fatesOf } from "./accounts/fates.ts";
-import { fuse, type Fused } from "./fuse.ts";
+import { fuse, type Fused, type FuseOptions } from "./fuse.ts";
 import { graphRuleOf } from "./custom-rules/graph-rules.ts";
 import { KeptDtypes } from "./kept-dtypes.ts";
 import { withCosts } from "./accounts/missed.ts";
@@ -106,8 +106,8 @@ function rulesOf({ rules = [] }: CompileOptions, graphRules: readonly GraphRule[
   return [...graphRules.flatMap((r) => graphRuleOf(r) ?? []), ...checkRules(rules), ...builtIn];
 }
 
-/** Reads, simplifies and fuses, by those of the built-in rules that serve. `symbolic` and `keepComposites` as for `simplify`. */
-export function fuseModel(source: ModelSource, options: CompileOptions, symbolic: boolean, keepComposites = false, serves: (rule: Rule) => boolean = () => true): FusedModel {
+/** Reads, simplifies and fuses, by those of the built-in rules that serve; `apart` as for `fuse`, `symbolic` and `keepComposites` as for `simplify`. */
+export function fuseModel(source: ModelSource, options: CompileOptions, symbolic: boolean, keepComposites = false, serves: (rule: Rule) => boolean = () => true, apart?: FuseOptions["apart"]): FusedModel {
   const fusion = options.enableFusion ?? true;
   const custom = options.customRules === undefined ? [] : readCustomRules(options.customRules);
   const chainRules = custom.filter((r): r is ChainRule => r.kind === "chain");
@@ -139,7 +139,7 @@ export function fuseModel(source: ModelSource, options: CompileOptions, symbolic
     placeStates(m.graph);
   };
   const fused = fuse(read, settle, {
-    rules, switches, fusion, mayApproximate: approximations(options, rules),
+    ...(apart ? { apart } : {}), rules, switches, fusion, mayApproximate: approximations(options, rules),
     ...(options.fuel === undefined ? {} : { fuel: options.fuel }), skip: options.skip ?? [], keepDtype: options.keepDtype ?? [], typeOf: (n) => nodeTypes.get(n),
   });
   const { graph, info } = fused.graph;

@@ -26,6 +26,8 @@ export interface FuseOptions {
   /** Nodes whose results keep their element type, as `KeptDtypes` takes them. */
   readonly keepDtype: readonly string[];
   readonly typeOf: (node: string) => string | undefined;
+  /** Why nodes may not share a kernel, beside what partition itself says. */
+  readonly apart?: (nodes: readonly Node[]) => Refusal | undefined;
 }
 
 export interface Fused<G> {
@@ -45,7 +47,7 @@ export function fuse<G extends { readonly graph: Graph }>(read: () => G, settle:
     settle(g);
     const { regions, sites } = partition(g.graph, {
       fusion: options.fusion, opTypesOf: options.typeOf,
-      isEnabled: (_, nodes) => kept.region(nodes) ?? alone(nodes, options.switches) ?? !nodes.some((n) => n.origins.some((o) => forbidden.has(o))),
+      isEnabled: (_, nodes) => kept.region(nodes) ?? alone(nodes, options.switches) ?? options.apart?.(nodes) ?? !nodes.some((n) => n.origins.some((o) => forbidden.has(o))),
     });
     const before = forbidden.size;
     for (const s of sites) if (s.outcome === "fired" && !options.switches.kind(s.name, s.at, s.nodes)) for (const n of s.nodes) forbidden.set(n, s.name);

@@ -23,7 +23,7 @@ import { copiedNodes, fatesIn, fuseModel, workBefore, type FusedModel } from "./
 import { countWork } from "./accounts/counts.ts";
 import { withCosts } from "./accounts/missed.ts";
 import type { CompileOptions } from "./options.ts";
-import { servesOthers } from "./portable-rules.ts";
+import { hidesSize, servesOthers } from "./portable-rules.ts";
 import type { Report } from "./accounts/report.ts";
 import { regionTraffic } from "./accounts/traffic.ts";
 
@@ -63,7 +63,7 @@ export function optimiseModel(source: ModelSource, options: OptimiseOptions = {}
 }
 
 function functionForm(source: ModelSource, options: OptimiseOptions): Optimised {
-  const own = fuseModel(source, options, false, false, servesOthers("functions")), fused = asAttention(own, source, options, "functions") ?? own;
+  const own = fuseModel(source, options, false, false, servesOthers("functions"), hidesSize), fused = asAttention(own, source, options, "functions") ?? own;
   const { graph: model, regions, sites } = fused;
   const file = written(model, regions, options);
   return { ...file, ...accounts(source, file, fused, { compiled: countRegions(regions), regions, sites }) };
@@ -91,7 +91,7 @@ function plainForm(source: ModelSource, options: OptimiseOptions, level: "standa
  */
 function asAttention(own: FusedModel, source: ModelSource, options: OptimiseOptions, level: "standard" | "functions"): FusedModel | undefined {
   if (!own.sites.some((s) => s.outcome === "fired" && s.name === recogniseAttention.name)) return undefined;
-  const kept = fuseModel(source, options, false, level === "standard", servesOthers(level, true)), { graph } = kept.graph;
+  const kept = fuseModel(source, options, false, level === "standard", servesOthers(level, true), level === "functions" ? hidesSize : undefined), { graph } = kept.graph;
   if (applyRules(graph, [unsqueezeMask]).rewrites === 0) return undefined;
   return { ...kept, regions: kept.regions.filter((r) => r.nodes.every((n) => n.graph.has(n))) };
 }

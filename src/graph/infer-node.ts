@@ -23,7 +23,8 @@ export interface InferNodeOptions {
 /**
  * Output types of `op` on these inputs: `outputCount` of them (or more, where the operator always says more).
  * Fails with OF3001 (missing input), OF3002 (too many inputs), OF3003 (missing attribute), OF3004 (attribute of the
- * wrong kind), OF3013 (an element type that the operator does not take), OF3016 (a size that makes no sense), OF3019 (more outputs than the operator has), OF3017 (a sequence, optional or map where a tensor is wanted), or with what the operator itself reports.
+ * wrong kind), OF3013 (an element type that the operator does not take), OF3016 (a size that makes no sense), OF3019 (more outputs than the operator has), OF3017 (a sequence, optional or map where a tensor is wanted), or with what the operator itself reports. A symbolic size
+ * that may come out below 0 must, when the model runs, agree with what is left of it at 0.
  */
 export function inferNode(op: OpDef, inputs: readonly (Value | undefined)[], attributes: Attributes, outputCount: number, options: InferNodeOptions): readonly TypeInfo[] {
   return inferTypes(op, inputs.map((v) => v && typeWithConstant(v)), attributes, outputCount, options);

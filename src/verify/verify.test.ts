@@ -48,6 +48,18 @@ describe("compileVerified", () => {
     expect(hurried.verification.runs).toHaveLength(1);
     expect(hurried.verification.notRun).toHaveLength(11);
   });
+  it("allows what rounding comes to without any rewrite, where the model magnifies it, up to a bound", async () => {
+    const magnified = (by: number): Uint8Array => modelBytes({
+      opset: 13, inputs: { x }, outputs: { y: undefined }, initializers: { w: generateTensor("float32", [8, 8], "normal", 3), by: fromNumbers("float32", [], [by]) },
+      nodes: [{ type: "MatMul", inputs: ["x", "w"], outputs: ["p"] }, { type: "Mul", inputs: ["p", "by"], outputs: ["q"] }, { type: "Sin", inputs: ["q"], outputs: ["y"] }],
+    });
+    const { verification } = await compileVerified(magnified(100), {}, 30), worst = Math.max(...verification.runs.map((r) => r.outputs["y"]?.maxScaled ?? 0));
+    expect(worst).toBeGreaterThan(1e-5);
+    expect(verification.tolerance).toBeGreaterThanOrEqual(worst);
+    expect(verification.tolerance).toBeLessThanOrEqual(1e-4);
+    await expect(compileVerified(magnified(10_000), {}, 30)).rejects.toThrow(/^OF5201/);
+    expect((await compileVerified(magnified(1), {}, 30)).verification.tolerance).toBeLessThan(2e-5);
+  });
   it("drops it in every variant of a model that is another graph for other sizes", async () => {
     const i64 = (value: number) => tensor("int64", [1], BigInt64Array.of(BigInt(value)));
     const branch = (node: NodeSpec, initializers = {}): ModelSpec => ({ opset: 13, inputs: {}, outputs: { r: undefined }, initializers, nodes: [node] });
