@@ -95,11 +95,11 @@ class Check {
       if (!m.inputs.some((i) => i.name === input && i.default)) inconsistent(`there is no input '${input}' with a default`);
     }
     for (const h of m.held === undefined ? [] : list(m.held, "held constants")) { this.#buffer(h.buffer); this.#data(h.data); }
-    if (m.checks !== undefined) this.#checks(m.checks);
+    this.#checks(m.checks);
     this.#steps(m.steps, 0);
   }
 
-  #checks(checks: readonly CheckJson[]): void {
+  #checks(checks: readonly CheckJson[] = []): void {
     for (const c of list(checks, "checks")) { dim(c.a); dim(c.b); text(c.node, "the node of a check"); }
   }
 
@@ -187,13 +187,14 @@ class Check {
       if (typeof s.if === "number") this.#scalar(s.if); else dim(s.if.predicate);
       this.#steps(s.then, level + 1);
       this.#steps(s.else, level + 1);
-      if (s.checks !== undefined) for (const checks of list(s.checks, "checks of branches")) this.#checks(checks);
+      for (const checks of list(s.checks ?? [], "checks of branches")) this.#checks(checks);
     } else if ("loop" in s) {
       if (typeof s.count === "number") this.#scalar(s.count); else if (s.count !== null) dim(s.count.size);
       for (const i of [s.condition, s.next]) if (i !== null) this.#scalar(i);
       buffers([s.iteration], "iteration");
       for (const c of list(s.carry, "carried values")) { if (list(c, "carried value").length !== 4 || c.slice(0, 3).includes(null)) inconsistent("a loop carries something else"); buffers(c, "carried value"); }
       for (const pair of list(s.stack, "stacked values")) this.#pair(pair);
+      this.#checks(s.checks);
       this.#steps(s.loop, level + 1);
     } else if ("move" in s) for (const pair of list(s.move, "moved values")) this.#pair(pair);
     else if ("check" in s) {

@@ -147,6 +147,8 @@ export interface LoopJson {
   readonly iteration: number | null;
   readonly carry: readonly (readonly [initial: number, input: number, next: number, result: number | null])[];
   readonly stack: readonly (readonly [from: number, to: number])[];
+  /** Looked at in every iteration. */
+  readonly checks?: readonly CheckJson[];
 }
 
 /**

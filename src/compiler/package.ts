@@ -171,13 +171,14 @@ function stepOf(step: SegmentedStep, buffers: BufferTable, section: WeightsSecti
       };
     }
     case "loop": {
-      const { count, condition, next, iteration, carry, stack } = step.step;
+      const { count, condition, next, iteration, carry, stack } = step.step, checks = sizeChecks(step.step.agreements ?? []);
       return {
         loop: step.body.map((s) => stepOf(s, buffers, section)),
         count: count && "size" in count ? { size: dimToJson(count.size) } : number(count),
         condition: number(condition), next: number(next), iteration: number(iteration),
         carry: carry.map((c) => [buffers.number(c.initial), buffers.number(c.input), buffers.number(c.next), number(c.result)] as const),
         stack: stack.map((s) => [buffers.number(s.from), buffers.number(s.to)] as const),
+        ...(checks.length ? { checks } : {}),
       };
     }
   }

@@ -71,6 +71,8 @@ export interface LoopStep {
   readonly body: readonly Step[];
   readonly carry: readonly Carry[];
   readonly stack: readonly Stack[];
+  /** Sizes that every iteration needs to agree. */
+  readonly agreements?: readonly NodeAgreement[];
   readonly origin: StepOrigin;
 }
 /** `input` is `initial` in the first iteration, the last one's `next` in the others; `result` is what the next would be given. */

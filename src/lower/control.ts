@@ -91,7 +91,7 @@ function loopSteps(node: Node, origin: StepOrigin, { graph, regions }: Branch, c
   const body = [...within, ...handed.steps()];
   const size = count?.type.elements?.[0];
   const step: LoopStep = {
-    kind: "loop", body, carry, stack, origin,
+    kind: "loop", body, carry, stack, agreements: graph.agreements, origin,
     ...(count ? { count: size === undefined ? places.bufferOf(count) : { size } } : {}),
     ...(condition && !holds(condition) ? { condition: places.bufferOf(condition) } : {}),
     ...(next === going || holds(next) ? {} : { next: places.bufferOf(next) }),

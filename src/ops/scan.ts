@@ -3,7 +3,7 @@
  * opset 9; that of opset 8 had a batch axis.)
  */
 import { dimEqual, type Dim } from "../core/dim.ts";
-import { defineOp, optional, required, type TypeInfo } from "../graph/op.ts";
+import { defineOp, optional, required, type InferContext, type TypeInfo } from "../graph/op.ts";
 import { joinTypes } from "./if.ts";
 import { outsideType, symbolsAround } from "./loop.ts";
 
@@ -23,7 +23,7 @@ export const Scan = defineOp({
     const scanned = all.slice(states.length);
     if (scanned.length === 0 || body.outputs.length < states.length) context.fail("OF3102", "the node and its body disagree in their inputs or results");
     const outer = symbolsAround(body, all);
-    const length = scanned.map((type, i) => type.shape[atAxis(scan_input_axes?.[i] ?? 0, type.shape.length)] ?? 0).reduce((a, b) => joinLengths(a, b, context.fail));
+    const length = scanned.map((type, i) => type.shape[atAxis(scan_input_axes?.[i] ?? 0, type.shape.length)] ?? 0).reduce((a, b) => joinLengths(a, b, context));
     return body.outputs.map((value, i) => {
       const type = outsideType(value.type, outer, context);
       const state = states[i];
@@ -37,7 +37,8 @@ export const Scan = defineOp({
 /** An axis counted from the front. */
 export const atAxis = (axis: number, rank: number): number => (axis < 0 ? axis + rank : axis);
 
-function joinLengths(a: Dim, b: Dim, failure: (code: string, message: string) => never): Dim {
-  if (typeof a === "number" && typeof b === "number" && !dimEqual(a, b)) failure("OF3105", `the scanned inputs have ${a} and ${b} slices`);
+function joinLengths(a: Dim, b: Dim, context: InferContext): Dim {
+  if (typeof a === "number" && typeof b === "number" && !dimEqual(a, b)) context.fail("OF3105", `the scanned inputs have ${a} and ${b} slices`);
+  if (!dimEqual(a, b)) context.agree?.(a, b, "equal");
   return typeof a === "number" ? a : b;
 }

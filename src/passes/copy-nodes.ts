@@ -1,4 +1,5 @@
 /** Copies of a subgraph's nodes in the graph around it, or in another subgraph. */
+import type { NodeAgreement } from "../core/agreement.ts";
 import { Graph, type Node, type Value } from "../graph/graph.ts";
 import type { Attributes, AttributeValue, TypeInfo } from "../graph/op.ts";
 import { Identity } from "../ops/index.ts";
@@ -19,12 +20,17 @@ export function copyNode(inner: Node, graph: Graph, at: Node | undefined, copies
 }
 function copyGraph(of: Graph, parent: Graph, copies: Map<Value, Value>, retype: Retype): Graph {
   const copy = new Graph(of.name, parent);
-  copy.agreements = of.agreements;
+  copy.agreements = agreementsOf(of, retype);
   for (const v of of.inputs) copies.set(v, copy.addInput(v.name, retype(v.type), v.default));
   for (const node of of.nodes) copyNode(node, copy, undefined, copies, retype);
   copy.setOutputs(of.outputs.map((v) => copyOf(v, copy, copies)));
   return copy;
 }
+/** The sizes that a graph needs to agree, as a copy of it needs them. */
+export const agreementsOf = (of: Graph, retype: Retype = same): readonly NodeAgreement[] => of.agreements.map((own) => {
+  const [a = own.a, b = own.b, ...where] = retype({ dtype: "int64", shape: [own.a, own.b, ...(own.where ?? [])] }).shape;
+  return { ...own, a, b, ...(own.where ? { where } : {}) };
+});
 /** What stands for a value of the subgraph: its copy, a constant made anew, or itself where it is captured. */
 export function copyOf(v: Value, graph: Graph, copies: Map<Value, Value>): Value {
   const known = copies.get(v);

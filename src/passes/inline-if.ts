@@ -5,7 +5,7 @@ import { typeWithConstant } from "../graph/infer-node.ts";
 import { If } from "../ops/index.ts";
 import { knownCondition } from "../ops/if.ts";
 import { countNodes, withNested, type Ledger } from "./ledger.ts";
-import { copyNode, copyOf, replaceKeepingName } from "./copy-nodes.ts";
+import { agreementsOf, copyNode, copyOf, replaceKeepingName } from "./copy-nodes.ts";
 
 /** Returns whether any If went. */
 export function inlineKnownIfs(graph: Graph, ledger: Ledger): boolean {
@@ -29,7 +29,7 @@ function inlineBranch(node: Node, name: "then_branch" | "else_branch", ledger: L
   ledger.trace("inlined", [node], `its condition is known: '${name}' is always taken, and stands in its place`);
   for (const other of subgraphs(node)) if (other !== branch) ledger.trace("eliminated", other.nodes.flatMap(withNested), `it is in the branch of '${node.name}' that is never taken`);
   const copies = new Map<Value, Value>();
-  graph.agreements = [...graph.agreements, ...branch.agreements];
+  graph.agreements = [...graph.agreements, ...agreementsOf(branch)];
   for (const inner of branch.nodes) copyNode(inner, graph, node, copies);
   const results = branch.outputs.map((v) => copyOf(v, graph, copies));
   for (const [i, old] of node.outputs.entries()) {

@@ -9,7 +9,7 @@ import { Graph, subgraphs, type Node, type Value } from "../graph/graph.ts";
 import type { TypeInfo } from "../graph/op.ts";
 import { Gather, Identity, Loop, Scan, Shape, Slice, Squeeze, Sub, Transpose } from "../ops/index.ts";
 import { atAxis } from "../ops/scan.ts";
-import { copyNode, copyOf } from "./copy-nodes.ts";
+import { agreementsOf, copyNode, copyOf } from "./copy-nodes.ts";
 import { insertNode, type InsertPlace } from "./insert.ts";
 import { countNodes, type Ledger } from "./ledger.ts";
 import { eraseIfDead, replaceOutput } from "./replace.ts";
@@ -104,6 +104,7 @@ function loopBody(scan: Graph, states: number, slicesOf: (place: InsertPlace, it
   const slices = slicesOf({ graph: body, name: `${node.name}/slice`, origins: node.origins }, iteration);
   scan.inputs.slice(states).forEach((v, i) => copies.set(v, present(slices[i], "a slice")));
   for (const inner of scan.nodes) copyNode(inner, body, undefined, copies);
+  body.agreements = agreementsOf(scan);
   body.setOutputs([condition, ...scan.outputs.map((v) => copyOf(v, body, copies))]);
   return body;
 }

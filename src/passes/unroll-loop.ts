@@ -11,7 +11,7 @@ import { typeWithConstant } from "../graph/infer-node.ts";
 import type { TypeInfo } from "../graph/op.ts";
 import { knownCondition } from "../ops/if.ts";
 import { Concat, Loop, Unsqueeze } from "../ops/index.ts";
-import { copyNode, copyOf, replaceKeepingName } from "./copy-nodes.ts";
+import { agreementsOf, copyNode, copyOf, replaceKeepingName } from "./copy-nodes.ts";
 import { insertNode } from "./insert.ts";
 import { countNodes, withNested, type Ledger } from "./ledger.ts";
 
@@ -95,6 +95,7 @@ function copyIteration(node: Node, body: Graph, k: number, carried: readonly Val
   };
   const retype = (type: TypeInfo): TypeInfo => ({ ...type, shape: type.shape.map(own), ...(type.elements ? { elements: type.elements.map(own) } : {}) });
   for (const inner of body.nodes) copyNode(inner, graph, node, copies, retype);
+  graph.agreements = [...graph.agreements, ...agreementsOf(body, retype)];
   const results = body.outputs.map((v) => copyOf(v, graph, copies));
   for (const [from, to] of copies) if (from.constant) constants.set(from, to);
   return results;

@@ -1,6 +1,7 @@
 /**
  * Looks at values that kernels rely on: the ranges of indices and divisors, which kernels have left in cells of their
- * own. Where an engine stops because of such a value, the cells that are filled tell which it was.
+ * own. Where an engine stops because of such a value, the cells that are filled tell which it was. Loaded by programs
+ * that have such checks.
  */
 import type { StepJson } from "../artifact/manifest.ts";
 import { numericData } from "../core/tensor.ts";
@@ -8,17 +9,15 @@ import { checkValues, noElements } from "../core/value-check.ts";
 import type { Machine } from "./values.ts";
 import type { Run } from "./watch.ts";
 
-type CheckJson = Extract<StepJson, { readonly check: unknown }>;
+export type CheckJson = Extract<StepJson, { readonly check: unknown }>;
 
 export function check({ check: [low, high], sizes, node, value }: CheckJson, { buffers, arena }: Machine): Run {
   const cells = (index: number): BigInt64Array => numericData(buffers.read(index)) as BigInt64Array;
   return () => checkValues({ low: cells(low), high: cells(high), sizes: arena.sizes(sizes), node, value });
 }
 
-/** Runs steps with their cells empty at the start, and tells a trap's cause where the cells know it. */
-export function guarded(steps: readonly StepJson[], run: Run, machine: Machine): Run {
-  const all = checksIn(steps);
-  if (all.length === 0) return run;
+/** Runs steps with the cells of all their checks empty at the start, and tells a trap's cause where the cells know it. */
+export function guarded(all: readonly CheckJson[], run: Run, machine: Machine): Run {
   const { buffers } = machine;
   const empty = (index: number, value: bigint): void => {
     const dims = buffers.dims(index);
@@ -34,12 +33,4 @@ export function guarded(steps: readonly StepJson[], run: Run, machine: Machine):
       throw e;
     }
   };
-}
-
-function checksIn(steps: readonly StepJson[]): CheckJson[] {
-  return steps.flatMap((s) => {
-    if ("check" in s) return [s];
-    if ("if" in s) return [...checksIn(s.then), ...checksIn(s.else)];
-    return "loop" in s ? checksIn(s.loop) : [];
-  });
 }

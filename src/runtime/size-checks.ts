@@ -9,7 +9,8 @@ export function checkSizes(checks: readonly CheckJson[], symbols: ReadonlyMap<st
     if (where?.some((p) => evaluateDimJson(p, symbols) === 0)) continue;
     const x = evaluateDimJson(a, symbols), y = evaluateDimJson(b, symbols);
     if (x === y || x === undefined || y === undefined || (broadcast && (x === 1 || y === 1))) continue;
-    fail("OF7005", `'${node}' needs ${formatDimJson(a)} and ${formatDimJson(b)} to agree, not ${x} and ${y}`);
+    const size = formatDimJson(a);
+    fail("OF7005", x < 0 ? `'${node}' has too little to read: its result would have a size of ${size}, which is ${x}` : `'${node}' needs ${size} and ${formatDimJson(b)} to agree, not ${x} and ${y}`);
   }
 }
 

@@ -1,9 +1,9 @@
 /** Walks a program's steps: compiled segments, host operators, branches and loops. */
-import type { AttributeValueJson, Manifest, StepJson } from "../artifact/manifest.ts";
+import type { AttributeValueJson, CheckJson, Manifest, StepJson } from "../artifact/manifest.ts";
 import { atRank } from "../core/datum.ts";
 import { fail } from "../core/diagnostic.ts";
 import type { EvaluateAttribute, EvaluateAttributes, EvaluateData } from "../core/evaluate.ts";
-import { check, guarded } from "./checks.ts";
+import type { CheckJson as ValueCheckJson } from "./checks.ts";
 import type { Constants } from "./constants.ts";
 import { checkSizes } from "./size-checks.ts";
 import { readScalar, receive, type Machine } from "./values.ts";
@@ -11,8 +11,12 @@ import { checkTime, type Run, type StepObserver } from "./watch.ts";
 
 /** Prepares all steps; loads the host operators they name. */
 export async function prepareSteps(manifest: Manifest, machine: Machine): Promise<Run> {
-  return guarded(manifest.steps, sequence(await Promise.all(manifest.steps.map((s) => prepare(s, machine)))), machine);
+  const run = sequence(await Promise.all(manifest.steps.map((s) => prepare(s, machine)))), checks = valueChecks(manifest.steps);
+  return checks.length ? (await import("./checks.ts")).guarded(checks, run, machine) : run;
 }
+
+const valueChecks = (steps: readonly StepJson[]): ValueCheckJson[] =>
+  steps.flatMap((s) => ("check" in s ? [s] : valueChecks("if" in s ? [...s.then, ...s.else] : "loop" in s ? s.loop : [])));
 
 const sequence = (runs: readonly Run[]): Run => {
   const only = runs[0];
@@ -30,27 +34,24 @@ async function prepare(step: StepJson, machine: Machine): Promise<Run> {
     const run = await prepareHost(step, machine);
     return ({ observer }) => (observer ? timed(observer, step.label, "host", run) : run());
   }
-  const list = async (steps: readonly StepJson[]): Promise<Run> => sequence(await Promise.all(steps.map((s) => prepare(s, machine))));
+  /** Steps that need sizes to agree: those that are known before them, and those that they tell. */
+  const list = async (steps: readonly StepJson[], checks: readonly CheckJson[] = []): Promise<Run> => {
+    const run = sequence(await Promise.all(steps.map((s) => prepare(s, machine)))), agree = (): void => checkSizes(checks, arena.symbols);
+    return (watch) => { agree(); run(watch); agree(); };
+  };
   if ("if" in step) {
     const { if: condition } = step;
-    const then = await list(step.then), otherwise = await list(step.else);
-    const [ofThen, ofElse] = step.checks ?? [[], []];
-    return (watch) => {
-      const chosen = typeof condition === "number" ? readScalar(buffers, condition) !== 0 : arena.size(condition.predicate) !== 0;
-      const checks = chosen ? ofThen : ofElse;
-      checkSizes(checks, arena.symbols);
-      (chosen ? then : otherwise)(watch);
-      checkSizes(checks, arena.symbols);
-    };
+    const then = await list(step.then, step.checks?.[0]), otherwise = await list(step.else, step.checks?.[1]);
+    return (watch) => ((typeof condition === "number" ? readScalar(buffers, condition) : arena.size(condition.predicate)) ? then : otherwise)(watch);
   }
-  if ("check" in step) return check(step, machine);
+  if ("check" in step) return (await import("./checks.ts")).check(step, machine);
   if ("move" in step) {
     return () => {
       const values = step.move.map(([from, to]) => atRank(buffers.readDatum(from), buffers.of(to).container ? undefined : buffers.of(to).dims.length));
       receive(step.move.map(([, to]) => to), values, machine, "a branch");
     };
   }
-  return (await import("./loop.ts")).loop(step, await list(step.loop), machine, { readScalar, receive, checkTime });
+  return (await import("./loop.ts")).loop(step, await list(step.loop, step.checks), machine, { readScalar, receive, checkTime });
 }
 
 function timed(observer: StepObserver, label: string, kind: "segment" | "host", run: () => void): void {
