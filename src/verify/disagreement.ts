@@ -8,9 +8,9 @@ export interface Disagreement { readonly element: number; readonly reason: strin
 
 /**
  * Exact rules keep every bit. Others stay within their bound, as a share of the largest finite element, and keep NaN and
- * infinities where they are.
+ * infinities where they are. `slack` is allowed on top: what rounding costs that the graph itself magnifies.
  */
-export function disagreement(expected: Tensor, actual: Tensor | undefined, numerics: Numerics): Disagreement | undefined {
+export function disagreement(expected: Tensor, actual: Tensor | undefined, numerics: Numerics, slack = 0): Disagreement | undefined {
   if (actual === undefined) return { element: 0, reason: "it is missing" };
   if (actual.dtype !== expected.dtype || actual.dims.join() !== expected.dims.join()) return { element: 0, reason: `${describe(expected)} became ${describe(actual)}` };
   if (expected.dtype === "string") return differs(expected.data, actual.data);
@@ -18,7 +18,7 @@ export function disagreement(expected: Tensor, actual: Tensor | undefined, numer
   if (numerics.kind === "exact" || !isFloat(expected.dtype)) return differs(x, y);
   let most = 0;
   for (let i = 0; i < x.length; i++) if (Number.isFinite(x[i])) most = Math.max(most, Math.abs(x[i] ?? 0));
-  const allowed = numerics.bound * (coarser[expected.dtype] ?? 1) * most + tiny;
+  const allowed = numerics.bound * (coarser[expected.dtype] ?? 1) * most + slack + tiny;
   for (let i = 0; i < x.length; i++) {
     const p = x[i] ?? NaN, q = y[i] ?? NaN;
     if (p === q || Object.is(p, q)) continue;

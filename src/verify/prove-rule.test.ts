@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { operator, pattern, ruleKit } from "../api/rules.ts";
 import { fromNumbers } from "../core/tensor.ts";
@@ -56,6 +57,24 @@ describe("rules whose result is one kernel", () => {
     expect(chain?.runs).toBeGreaterThan(10);
     const { FusionGraph: _, ...gate } = graphRule("Gate", "Sigmoid", "Neg", "Neg") as { FusionGraph: unknown };
     expect((await proveCustomRules({ ...gate, OutputOp: "NegGate" }))[0]).toMatchObject({ rule: "Gate", outcome: "proved" });
+  });
+  it.each([
+    ["a convolution with its normalisation", ["Conv", "BatchNormalization", "Relu"]],
+    ["a chain without weights", ["Neg", "Abs", "Relu"]],
+    ["sums that cancel before a function", ["Conv", "Sigmoid", "Mul"]],
+    ["a normalisation", ["LayerNormalization", "Gelu"]],
+  ])("are proved for %s, whose shapes are drawn operator by operator", async (_, pattern) => {
+    const [found] = await proveCustomRules({ chain: { pattern, output_op: "Chain" } });
+    expect(found).toMatchObject({ outcome: "proved" });
+    expect(found?.graphs).toBeGreaterThan(5);
+  });
+  it("in the guide are proved", async () => {
+    const examples = [...readFileSync(new URL("../../docs/custom-rules.md", import.meta.url), "utf8").matchAll(/```json\n([^`]*)```/g)].map((m) => m[1] ?? "");
+    expect(examples).toHaveLength(2);
+    for (const text of examples) expect(await proveCustomRules(text)).toMatchObject([{ outcome: "proved" }]);
+  });
+  it("are tried on other graphs where the engine refuses one", async () => {
+    expect((await proveCustomRules({ views: { pattern: ["Reshape", "Transpose"], output_op: "Views" } }))[0]).toMatchObject({ outcome: "unproved", reason: expect.stringContaining("not-one-kernel") as string });
   });
   it("are not proved where they never become one", async () => {
     expect((await proveCustomRules({ far: { pattern: ["MatMul", "MatMul"], output_op: "Far" } }))[0]).toMatchObject({ outcome: "unproved", reason: expect.stringMatching(/\w/) as string });

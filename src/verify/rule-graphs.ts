@@ -3,6 +3,7 @@
  * random (seeded) from what the rule's conditions allow, and kept where the operators accept them and the pattern matches.
  * Shapes are drawn around one base shape, so that broadcasts, products and convolutions come up often.
  */
+import { present } from "../core/assert.ts";
 import { DiagnosticError } from "../core/diagnostic.ts";
 import { isFloat, type DType } from "../core/dtype.ts";
 import { fromNumbers, sizeOf, type Tensor } from "../core/tensor.ts";
@@ -16,22 +17,25 @@ import type { AttributeSpec, Attributes, OpDef } from "../graph/op.ts";
 import { matchAt } from "../rewrite/match.ts";
 import { operators } from "../ops/index.ts";
 
-/** Attempts to draw a graph, and graphs that are enough. */
-const attempts = 6_000, enough = 24;
+/** Attempts to draw a graph, draws of what one operator reads, and graphs that are enough. */
+const attempts = 1_500, draws = 24, enough = 24;
+
+/** What a node of a picture reads: a value of the graph, or an outer input of which nothing is said yet. */
+type Operand = Value | { readonly outer: string };
 
 /** Up to 24 graphs, those of floats first, smaller ones before larger. */
 export function drawGraphs(rule: GraphRule): readonly Graph[] {
   const { picture, source, match } = patternOf(rule);
   const found = new Map<string, Graph>();
   for (let seed = 1; seed <= attempts && found.size < enough; seed++) {
-    const draw = new Draw(rule, seed), builder = new GraphBuilder();
-    const inputs = draw.inputs(builder);
+    const draw = new Draw(rule, seed), builder = new GraphBuilder(), inputs = new Map<string, Value>();
     try {
-      const result = picture.walk<Value>(source, {
-        outer: (name) => inputs.get(name),
+      const result = picture.walk<Operand>(source, {
+        outer: (name) => inputs.get(name) ?? { outer: name },
         constant: (value) => builder.scalar(Number(value), draw.dtype),
-        call: (op, operands, node, count) => builder.addAll(draw.choice(picture.opsOf(node)), operands, draw.attributes(op, node), count, node),
+        call: (_, operands, node, count) => drawCall(draw, builder, inputs, operands, draw.choice(picture.opsOf(node)), node, count),
       });
+      if ("outer" in result) continue;
       const graph = builder.build(result);
       const root = result.producer?.node, matched = root && matchAt(match, root);
       if (matched?.kind !== "match" || checkConditions(rule.where, siteOf(matched.bindings as Bindings)) !== true) continue;
@@ -44,6 +48,33 @@ export function drawGraphs(rule: GraphRule): readonly Graph[] {
   const size = (g: Graph): number => g.inputs.reduce((n, v) => n + sizeOf(v.type.shape.map(Number)), g.outputs.every((v) => isFloat(v.type.dtype)) && g.inputs.length > 0 ? 0 : 1e6);
   return [...found.values()].sort((a, b) => size(a) - size(b));
 }
+
+/**
+ * A node, and the outer inputs that it is the first to read: drawn again and again until the operator accepts them, so
+ * that a normalisation finds its four vectors. Fails as the operator does where it never accepts.
+ */
+function drawCall(draw: Draw, builder: GraphBuilder, inputs: Map<string, Value>, operands: readonly (Operand | undefined)[], op: OpDef, node: string, count: number): readonly Value[] {
+  for (let left = draws; ; left--) {
+    const drawn = draw.operands(operands), attributes = draw.attributes(op, node), trial = new GraphBuilder();
+    const operandsIn = (to: GraphBuilder, known: (v: Value) => Value, made: Map<string, Value>): (Value | undefined)[] => operands.map((x) => {
+      if (!x || !("outer" in x)) return x && known(x);
+      const value = made.get(x.outer) ?? valueOf(to, x.outer, present(drawn.get(x.outer), "drawn input"));
+      made.set(x.outer, value);
+      return value;
+    });
+    try {
+      trial.addAll(op, operandsIn(trial, (v) => (v.constant ? trial.constant(v.constant) : trial.graph.addInput(v.name, v.type)), new Map()), attributes, count, node);
+    } catch (e) {
+      if (!(e instanceof DiagnosticError) || left === 1 || drawn.size === 0) throw e;
+      continue;
+    }
+    return builder.addAll(op, operandsIn(builder, (v) => v, inputs), attributes, count, node);
+  }
+}
+
+/** What an outer input may be. */
+interface Drawn { readonly dtype: DType; readonly shape: readonly number[]; readonly constant?: Tensor }
+const valueOf = (builder: GraphBuilder, name: string, { dtype, shape, constant }: Drawn): Value => (constant ? builder.constant(constant, name) : builder.input(name, shape, dtype));
 
 /** A chain as a graph: each operator reads the one before as its first input; further required inputs are constants. */
 export function chainAsGraph(rule: ChainRule): GraphRule {
@@ -77,12 +108,15 @@ class Draw {
   #state: number;
   readonly #base: readonly number[];
   readonly dtype: DType;
+  /** Variances and divisors are positive where a model is of any use. */
+  readonly #positive: boolean;
 
   constructor(rule: GraphRule, seed: number) {
     this.#rule = rule;
     this.#state = seed * 2654435761 % 2147483647 || 1;
     for (let i = 0; i < 3; i++) this.#random();
     this.dtype = this.choice(["float32", "float32", "float32", ...this.#rule.where.flatMap((c) => (c.kind === "value" ? (c.dtypes ?? []) : []))] as const);
+    this.#positive = this.#random() < 0.5;
     this.#base = Array.from({ length: this.choice([1, 2, 2, 3, 3, 4, 4]) }, () => this.choice([1, 2, 3, 4, 5, 8]));
   }
 
@@ -90,26 +124,43 @@ class Draw {
   /** Lehmer's generator. */
   #random(): number { return (this.#state = (this.#state * 48271) % 2147483647) / 2147483647; }
 
-  inputs(builder: GraphBuilder): Map<string, Value> {
-    return new Map(this.#rule.inputs.map((name): [string, Value] => {
-      const conditions = this.#conditions(name);
-      const types = conditions.flatMap((c) => (c.dtypes ? [c.dtypes] : []));
-      const whole = types.length === 0 && this.#random() < 0.3;
-      const dtype = types.length ? this.choice(types.reduce((a, b) => a.filter((t) => b.includes(t)))) : whole ? "int64" : this.dtype;
-      const shape = this.#shape(conditions, !isFloat(dtype));
-      const wanted = conditions.find((c) => c.constant !== undefined)?.constant;
-      const constant = wanted ?? (!isFloat(dtype) || this.#random() < 0.4);
-      return [name, constant ? builder.constant(this.#tensor(dtype, shape), name) : builder.input(name, shape, dtype)];
-    }));
+  /** Outer inputs among a node's operands, around the shape of the first operand. Half of the time all but that have one shape. */
+  operands(operands: readonly (Operand | undefined)[]): ReadonlyMap<string, Drawn> {
+    const out = new Map<string, Drawn>();
+    const alike = this.#random() < 0.5;
+    let base = this.#base, rest: readonly number[] | undefined;
+    operands.forEach((x, slot) => {
+      if (!x) return;
+      if (!("outer" in x)) {
+        const { shape } = x.type;
+        if (slot === 0 && shape.every((d) => typeof d === "number")) base = shape;
+        return;
+      }
+      const drawn = out.get(x.outer) ?? this.#input(x.outer, base, slot > 0 && alike ? rest : undefined);
+      out.set(x.outer, drawn);
+      if (slot === 0) base = drawn.shape;
+      else rest ??= drawn.shape;
+    });
+    return out;
+  }
+  #input(name: string, base: readonly number[], like: readonly number[] | undefined): Drawn {
+    const conditions = this.#conditions(name);
+    const types = conditions.flatMap((c) => (c.dtypes ? [c.dtypes] : []));
+    const whole = types.length === 0 && this.#random() < 0.3;
+    const dtype = types.length ? this.choice(types.reduce((a, b) => a.filter((t) => b.includes(t)))) : whole ? "int64" : this.dtype;
+    const shape = this.#shape(conditions, base, !isFloat(dtype), like);
+    const wanted = conditions.find((c) => c.constant !== undefined)?.constant;
+    const constant = wanted ?? (!isFloat(dtype) || this.#random() < 0.4);
+    return { dtype, shape, ...(constant ? { constant: this.#tensor(dtype, shape) } : {}) };
   }
 
   #conditions(name: string): readonly ValueCondition[] { return this.#rule.where.filter((c): c is ValueCondition => c.kind === "value" && c.value.node === name); }
 
-  #shape(conditions: readonly ValueCondition[], small: boolean): readonly number[] {
-    const last = this.#base.at(-1) ?? 1, channels = this.#base[1] ?? this.#base[0] ?? 1, k = this.choice([1, 2, 3]);
-    const shapes: readonly (readonly number[])[] = small ? [[1], [2], []] : [
-      this.#base, this.#base, [last], [], [1], this.#base.map((d) => (this.#random() < 0.3 ? 1 : d)), [...this.#base.slice(0, -2), last, this.choice([1, 2, 4, 5])], [last, this.choice([1, 3, 4])],
-      [channels, ...this.#base.slice(2).map(() => 1)], [channels], [this.choice([channels, 1, 2, 4]), this.choice([channels, channels, 1, 2]), ...this.#base.slice(2).map(() => k)],
+  #shape(conditions: readonly ValueCondition[], base: readonly number[], small: boolean, like: readonly number[] | undefined): readonly number[] {
+    const last = base.at(-1) ?? 1, channels = base[1] ?? base[0] ?? 1, k = this.choice([1, 2, 3]);
+    const shapes: readonly (readonly number[])[] = like ? [like] : small ? [[1], [2], []] : [
+      base, base, [last], [], [1], base.map((d) => (this.#random() < 0.3 ? 1 : d)), [...base.slice(0, -2), last, this.choice([1, 2, 4, 5])], [last, this.choice([1, 3, 4])],
+      [channels, ...base.slice(2).map(() => 1)], [channels], [this.choice([channels, 1, 2, 4]), this.choice([channels, channels, 1, 2]), ...base.slice(2).map(() => k)],
     ];
     let shape = [...this.choice(shapes)];
     for (const { rank } of conditions) {
@@ -132,7 +183,7 @@ class Draw {
   }
 
   #tensor(dtype: DType, shape: readonly number[]): Tensor {
-    const values = Array.from({ length: sizeOf(shape) }, () => (isFloat(dtype) ? Math.fround(4 * this.#random() - 2) : dtype === "int64" ? this.choice([0, 1, -1, 2]) : this.choice([0, 1])));
+    const values = Array.from({ length: sizeOf(shape) }, () => (isFloat(dtype) ? Math.fround(this.#positive ? 2 * this.#random() : 4 * this.#random() - 2) : dtype === "int64" ? this.choice([0, 1, -1, 2]) : this.choice([0, 1])));
     return fromNumbers(dtype, shape, values);
   }
 
