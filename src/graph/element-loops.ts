@@ -162,5 +162,5 @@ function operationCost(e: Expr): number {
   }
 }
 const transcendental: ReadonlySet<string> = new Set([
-  "exp", "decay", "log", "tanh", "erf", "gelu", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+  "exp", "decay", "log", "tanh", "erf", "gelu", "silu", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
 ]);

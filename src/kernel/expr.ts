@@ -34,7 +34,7 @@ export interface Buffer {
 
 export type UnaryOp =
   | "neg" | "abs" | "sqrt" | "floor" | "ceil" | "trunc" | "nearest" | "not"
-  | "exp" | "decay" | "log" | "tanh" | "erf" | "gelu" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan"
+  | "exp" | "decay" | "log" | "tanh" | "erf" | "gelu" | "silu" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan"
   | "sinh" | "cosh" | "asinh" | "acosh" | "atanh" | "isnan" | "isinf";
 export type BinaryOp =
   | "add" | "sub" | "mul" | "div" | "rem" | "min" | "max" | "pmin" | "pmax" | "pow"

@@ -13,7 +13,7 @@ const binaryCodes: Readonly<Record<BinaryOp, number>> = {
 };
 const unaryCodes: Readonly<Record<UnaryOp, number>> = {
   neg: 21, abs: 22, sqrt: 23, floor: 24, ceil: 25, trunc: 26, nearest: 27, not: 28, exp: 29, log: 30, tanh: 31, erf: 32, sin: 33, cos: 34, tan: 35, asin: 36, acos: 37, atan: 38,
-  sinh: 39, cosh: 40, asinh: 41, acosh: 42, atanh: 43, isnan: 44, isinf: 45, decay: 46, gelu: 59,
+  sinh: 39, cosh: 40, asinh: 41, acosh: 42, atanh: 43, isnan: 44, isinf: 45, decay: 46, gelu: 59, silu: 60,
 };
 const castCode = 47, bitcastCode = 48, splatCode = 49, axisCode = 50, constCode = 51, localCode = 52, loadAtCode = 53, maddCode = 54, relaxedMaddCode = 55, selectCode = 56, extractCode = 57, textCode = 58;
 const scalarCodes: Readonly<Record<Scalar, number>> = { bool: 0, i8: 1, u8: 2, i16: 3, u16: 4, i32: 5, u32: 6, i64: 7, u64: 8, f32: 9, f64: 10 };

@@ -56,6 +56,7 @@ function floatFunction(op: Exclude<UnaryOp, "neg" | "abs" | "not" | "isnan" | "i
     case "tanh": return Math.tanh;
     case "erf": return erf;
     case "gelu": return gelu;
+    case "silu": return silu;
     case "sin": return Math.sin;
     case "cos": return Math.cos;
     case "tan": return Math.tan;
@@ -93,6 +94,7 @@ export function erf(x: number): number {
 }
 
 /** x·(1 + erf(x/√2))/2 */
+const silu = (x: number): number => x / (1 + Math.exp(-x));
 const gelu = (x: number): number => x * 0.5 * (1 + erf(x * Math.SQRT1_2));
 
 export function wideUnary(op: UnaryOp, s: WideScalar): (x: bigint) => bigint {

@@ -72,7 +72,7 @@ export const Mish: OpDef = saidBy(
   (to, x, _, output) => { to.add(Mul, [x, to.add(Tanh, [to.add(Softplus, [x])])], {}, output); },
 );
 export const Swish: OpDef = saidBy(
-  activation("Swish", 24, { alpha: float(1) }, evaluate.Swish, (x, { alpha }) => div(x, add(exp(neg(alpha === 1 ? x : mul(x, alpha))), 1))),
+  activation("Swish", 24, { alpha: float(1) }, evaluate.Swish, (x, { alpha }) => (alpha === 1 ? unary("silu", x) : div(x, add(exp(neg(mul(x, alpha))), 1)))),
   (to, x, dtype, output, { alpha }) => {
     const inner = typeof alpha === "number" && alpha !== 1 ? to.add(Mul, [x, scalarOf(dtype, alpha)]) : x;
     to.add(Mul, [x, to.add(Sigmoid, [inner])], {}, output);

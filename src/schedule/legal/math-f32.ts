@@ -117,6 +117,23 @@ export function geluF32(x: Expr): Expr {
   return sub(binary("pmax", x, f(0, x)), mul(mul(powerOfTwo(bitcast(shifted, word(x)), x), size), power));
 }
 
+/** 2^t for |t| ≤ ½ from the second term on, minimax for the relative error: to 9.2e-8. */
+const powerOfHalf = [0.6931470037, 0.2402224243, 0.0555073358, 9.6715129912e-3, 1.3264727313e-3];
+
+/**
+ * x / (1 + e^-x), to 2e-7 of |x|, and to (2 + |x|) ulp of the value where that is normal: e^-x as 2^y of the rounded y = -x · log2(e).
+ * Infinite y is 2^128, whose bits are infinity's: -0 below -88.8 and NaN at -∞, as by the definition.
+ */
+export function siluF32(x: Expr): Expr {
+  const y = binary("pmin", binary("pmax", mul(x, f(-Math.LOG2E, x)), f(-126, x)), f(128, x));
+  const shifted = add(y, f(magic, x)), t = sub(y, sub(shifted, f(magic, x)));
+  const s = mul(t, t), [c1 = 0, ...more] = powerOfHalf;
+  const power = add(add(f(1, x), mul(f(c1, x), t)), mul(pairwise(t, s, 1, more), s));
+  // n goes to the exponent's bits as it is; a NaN in x is one in the quotient whatever they become.
+  const scaled = bitcast(add(bitcast(power, word(x)), shift("shl", bitcast(shifted, word(x)), 23)), x.type);
+  return div(x, add(scaled, f(1, x)));
+}
+
 const logPolynomial = [7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1];
 
 export function logF32(x: Expr): Expr {

@@ -179,6 +179,8 @@ export function erfF64(x: Expr): Expr {
   return select(lt(a, 0.84375), small, withSignOf(large, x));
 }
 
+/** x / (1 + e^-x). */
+export const siluF64 = (x: Expr): Expr => div(x, add(expF64(unary("neg", x)), c(1)));
 export const geluF64 = (x: Expr): Expr => mul(mul(x, c(0.5)), add(erfF64(mul(x, c(Math.SQRT1_2))), c(1)));
 
 /** The result for xʸ as C's pow from |x|ʸ: 1 for y = 0 or x = 1, NaN for negative x and fractional y. */

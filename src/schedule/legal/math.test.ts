@@ -116,6 +116,22 @@ describe("float32 functions", () => {
     expect(rest.map((v) => v + 0).slice(0, -1)).toEqual([Infinity, 0, 0, 0, Math.fround(3e38), 0]);
     expect(rest.at(-1)).toBeCloseTo(0.8413447, 6);
   });
+  it("silu is within 2e-7 of |x|, and keeps digits of small results", () => {
+    const few = spread(99_733), dense = Float32Array.from({ length: 20_000 }, (_, i) => (i - 10_000) / 100);
+    for (const at of [few, dense]) {
+      const y = apply("float32", 1, [at], (v) => unary("silu", v));
+      at.forEach((v, i) => {
+        const got = y[i] ?? NaN, exact = v / (1 + Math.exp(-v));
+        if (Number.isNaN(exact)) expect(got, `silu(${v})`).toBeNaN();
+        else if (got !== exact && !(Math.abs(got - exact) <= Math.max(2 ** -149, 2e-7 * Math.abs(v)))) expect(got, `silu(${v})`).toBe(exact);
+        else if (v > -88.7 && Math.abs(v) > 2 ** -126 && !(Math.abs(got - exact) <= (2 + Math.abs(Math.min(v, 0))) * 2 ** -23 * Math.abs(exact))) expect(got, `silu(${v})`).toBe(exact);
+      });
+      expect(bitsOf(apply("float32", 4, [at], (v) => unary("silu", v)))).toEqual(bitsOf(y));
+    }
+    const [low, none, ...rest] = apply("float32", 4, [Float32Array.of(-Infinity, NaN, Infinity, 0, -0, -3e38, 3e38, -89)], (v) => unary("silu", v));
+    expect([low, none]).toEqual([NaN, NaN]);
+    expect(rest).toEqual([Infinity, 0, -0, -0, Math.fround(3e38), -0]);
+  });
   it("weights of a softmax are within 2 ulp of 1, and of themselves in proportion to their exponent", () => {
     const negative = x.map((v) => (v > 0 ? -v : v));
     const y = apply("float32", 1, [negative], expOfNegativeF32);
@@ -163,7 +179,7 @@ describe("float32 functions", () => {
   });
   it("the interpreter computes the same bits as WebAssembly", () => {
     const few = spread(2 ** 22 - 3);
-    for (const op of ["exp", "log", "tanh", "erf", "gelu"] as const) expect([...apply("float32", 4, [few], (v) => unary(op, v), "interpreted")]).toEqual([...apply("float32", 4, [few], (v) => unary(op, v))]);
+    for (const op of ["exp", "log", "tanh", "erf", "gelu", "silu"] as const) expect([...apply("float32", 4, [few], (v) => unary(op, v), "interpreted")]).toEqual([...apply("float32", 4, [few], (v) => unary(op, v))]);
   });
   it("a polynomial cut short is found out", () => {
     const cut: BinaryOp = "add";

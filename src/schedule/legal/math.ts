@@ -6,8 +6,8 @@ import { invariant } from "../../core/assert.ts";
 import { binary, cast, constant, div, i32, mul, select, unary, type BinaryOp, type Expr, type Scalar, type Type, type UnaryOp } from "../../kernel/expr.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import { mapExpr, mapStmtExprs, someExprOf } from "../../kernel/traverse.ts";
-import { acoshF64, acosF64, asinF64, asinhF64, atanF64, atanhF64, cosF64, coshF64, erfF64, expF64, geluF64, logF64, powF32, powF64, remF64, sinF64, sinhF64, tanF64, tanhF64 } from "./math-f64.ts";
-import { erfF32, expF32, expOfNegativeF32, geluF32, logF32, onePlusErfF32, onePlusExpF32, tanhF32 } from "./math-f32.ts";
+import { acoshF64, acosF64, asinF64, asinhF64, atanF64, atanhF64, cosF64, coshF64, erfF64, expF64, geluF64, logF64, powF32, powF64, remF64, siluF64, sinF64, sinhF64, tanF64, tanhF64 } from "./math-f64.ts";
+import { erfF32, expF32, expOfNegativeF32, geluF32, logF32, onePlusErfF32, onePlusExpF32, siluF32, tanhF32 } from "./math-f32.ts";
 
 /** The kernel with only operations that every target has as instructions. Scalars and vectors give the same bits. */
 export function legalizeMath(kernel: Kernel): Kernel {
@@ -69,6 +69,7 @@ function legalUnary(op: UnaryOp, a: Expr): Expr {
       case "tanh": return tanhF32(a);
       case "erf": return erfF32(a);
       case "gelu": return geluF32(a);
+      case "silu": return siluF32(a);
       default: return byLanes(a.type, [a], ([x]) => cast(functionF64(op)(cast(x ?? a, "f64"), true), "f32"));
     }
   }
@@ -84,6 +85,7 @@ function functionF64(op: Transcendental): (x: Expr, single?: boolean) => Expr {
     case "tanh": return tanhF64;
     case "erf": return erfF64;
     case "gelu": return geluF64;
+    case "silu": return siluF64;
     case "sin": return sinF64;
     case "cos": return cosF64;
     case "tan": return tanF64;

@@ -12,7 +12,7 @@ export function operationCost(e: Expr): number {
       switch (e.op) {
         case "neg": case "abs": case "not": case "floor": case "ceil": case "trunc": case "nearest": case "isnan": case "isinf": return 1;
         case "sqrt": return 4;
-        case "decay": return 20;
+        case "decay": case "silu": return 20;
         case "exp": case "log": return 28;
         case "gelu": return 40;
         case "tanh": case "erf": return 50;
