@@ -16,8 +16,7 @@ import { caseIds, difference, loadCase } from "./support/cases.ts";
 import { fromWire, wires, type Wire } from "./support/wire.ts";
 
 const browserPath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((p) => existsSync(p));
-/** Its 100 MB of weights take longer than all others together. */
-const ids = caseIds().filter((id) => id !== "light-resnet50");
+const ids = caseIds();
 
 /** Models that are too small to have code for threads. */
 const withoutThreads = ["oww-hello-deepa"];

@@ -15,7 +15,7 @@ import { compileModel } from "../src/compiler/compile.ts";
 import { control } from "../src/memory/control.ts";
 import { bytesOf, type Tensor as CoreTensor } from "../src/core/tensor.ts";
 import { load, Tensor, type Session } from "../src/runtime/index.ts";
-import { startThreads, Threads } from "../src/runtime/threads.ts";
+import { startThreads } from "../src/runtime/threads.ts";
 import { caseIds, loadCase } from "./support/cases.ts";
 import { finelySplit } from "./support/finely-split.ts";
 import { modelBytes, type ModelSpec } from "./support/model-spec.ts";
@@ -156,8 +156,8 @@ function trapping(): { readonly artifact: Artifact; readonly code: Uint8Array } 
 
 test("a trap in another thread comes out as an error and leaves the threads usable", { timeout: 30_000 }, async () => {
   const { artifact, code } = trapping();
-  const threads = await startThreads(artifact, code, { threads: 2, compile: (bytes) => WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>), instanceOf });
-  if (!(threads instanceof Threads)) throw new Error(threads.message);
+  const { threads } = await startThreads(artifact, code, { threads: 2 }, (bytes) => WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>), instanceOf);
+  if (!threads) throw new Error("no threads");
   const words = new Int32Array(threads.instance.memory.buffer), run = threads.instance.segment(0);
   words[control.message / 4] = 192;
   run();

@@ -25,10 +25,10 @@ export async function load(source: ArtifactSource | Promise<Response>, options: 
   try {
     const artifact = await ArrivingArtifact.open(opened.bytes), { external } = artifact.manifest, { base } = opened;
     const outside = external && (await import("./outside.ts")).outsideWeights(external, options, base, open, checksum);
-    const session = await Session.create(artifact, outside ?? artifact.weights, options);
-    await outside?.end();
-    await artifact.end();
-    return session;
+    return await Session.create(artifact, outside ?? artifact.weights, options, async () => {
+      await outside?.end();
+      await artifact.end();
+    });
   } finally {
     await opened.close();
   }

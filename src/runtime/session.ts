@@ -106,17 +106,23 @@ export class Session {
     this.#machine = machine;
   }
 
-  /** Instantiates the code, reads the weights to their places and loads host operators. */
-  static async create(program: CodeSource, weights: WeightStream, options: SessionOptions = {}): Promise<Session> {
-    return guarded(() => Session.#create(program, weights, options));
+  /** Instantiates the code, reads the weights to their places, and what comes after them by `rest`; loads host operators. */
+  static async create(program: CodeSource, weights: WeightStream, options: SessionOptions, rest: () => Promise<void>): Promise<Session> {
+    return guarded(async () => {
+      const { code, relaxed } = codeFor(program, options.engine);
+      const { threads, warnings } = (options.threads ?? 1) > 1 ? await (await import("./threads.ts")).startThreads(program, code, options, compileCode, instanceOf) : { warnings: [] };
+      try {
+        const machine = await Session.#machineOf(program, code, relaxed, threads, weights);
+        await rest();
+        return new Session(machine, warnings);
+      } catch (e) {
+        threads?.end();
+        throw e;
+      }
+    });
   }
 
-  static async #create(program: CodeSource, stream: WeightStream, options: SessionOptions): Promise<Session> {
-    const { manifest } = program;
-    const { code, relaxed } = codeFor(program, options.engine);
-    const { threads: count = 1, workerUrl } = options;
-    const started = count > 1 ? await (await import("./threads.ts")).startThreads(program, code, { threads: count, workerUrl, compile: compileCode, instanceOf }) : undefined;
-    const threads = started && "instance" in started ? started : undefined;
+  static async #machineOf({ manifest }: CodeSource, code: Uint8Array, relaxed: boolean, threads: Threads | undefined, stream: WeightStream): Promise<Machine> {
     const [instance, preparation] = await Promise.all([threads?.instance ?? instantiate(code), preparationFor(manifest, relaxed)]);
     instance.warmUp();
     const heap = new Heap(instance.memory, manifest.memory.fixedEnd);
@@ -127,7 +133,7 @@ export class Session {
     const buffers = new Buffers(manifest.buffers, arena, heap, new Map(manifest.held?.map((h) => [h.buffer, constants.read(h.data)])));
     const run = await prepareSteps(manifest, { arena, buffers, instance, constants });
     const states = manifest.states && new (await import("./states.ts")).States(manifest, heap);
-    return new Session({ manifest, heap, arena, buffers, weights, constants, run, threads, states }, started && "code" in started ? [started] : []);
+    return { manifest, heap, arena, buffers, weights, constants, run, threads, states };
   }
 
   /** Bytes of WebAssembly memory this session holds. */

@@ -12,15 +12,17 @@ import { Pace } from "./pace.ts";
 import { browserThread, nodeThread } from "./thread-source.ts";
 
 export interface ThreadOptions {
-  readonly threads: number;
-  readonly workerUrl?: string | URL | undefined;
-  /** The runtime's own way from code to instances; it is not loaded twice. */
-  readonly compile: (code: Uint8Array) => Promise<WebAssembly.Module>;
-  readonly instanceOf: (instance: WebAssembly.Instance) => Instance;
+  readonly threads?: number;
+  readonly workerUrl?: string | URL;
+}
+/** Threads, or a warning that says why there are none. */
+export interface Started {
+  readonly threads?: Threads;
+  readonly warnings: readonly Diagnostic[];
 }
 
 /** Why a session has one thread only. */
-const alone = (reason: string, hint: string): Diagnostic => ({ code: "OF7040", message: `the session runs on one thread: ${reason}`, hint });
+const alone = (reason: string, hint: string): Started => ({ warnings: [{ code: "OF7040", message: `the session runs on one thread: ${reason}`, hint }] });
 
 const pageBytes = 65536;
 /** Paces kept at a time. */
@@ -28,18 +30,27 @@ const remembered = 256;
 /** Largest sizes of a shared memory to ask for, in pages: engines reserve the whole of it. */
 const mostPages = [65536, 32768, 16384, 8192];
 
-/** Compiles an artifact's code for threads and starts them; or says why there are none. `code` is the plain code for this engine. */
-export async function startThreads(program: CodeSource, code: Uint8Array, options: ThreadOptions): Promise<Threads | Diagnostic> {
+/**
+ * Compiles an artifact's code for threads and starts them. `code` is the plain code for this engine; `compile` and
+ * `instanceOf` are the runtime's own way from code to instances, which is not loaded twice.
+ */
+export async function startThreads(program: CodeSource, code: Uint8Array, { threads: count = 1, workerUrl }: ThreadOptions, compile: (code: Uint8Array) => Promise<WebAssembly.Module>, instanceOf: (instance: WebAssembly.Instance) => Instance): Promise<Started> {
   const { manifest } = program, entry = manifest.code.find((c) => c.target === "wasm");
   if (entry?.threads === undefined) return alone("the program has no work for two", "nothing is lost: it is small");
   if (typeof SharedArrayBuffer === "undefined" || (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated === false) return alone("memory cannot be shared here", "serve the page with Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp");
-  const module = await options.compile(splice(code, program.section(entry.threads)) ?? fail("OF6004", "the artifact is inconsistent: its code for threads does not fit its code", { hint: "compile the model again" }));
+  const module = await compile(splice(code, program.section(entry.threads)) ?? fail("OF6004", "the artifact is inconsistent: its code for threads does not fit its code", { hint: "compile the model again" }));
   const memory = sharedMemory(Math.max(1, Math.ceil(manifest.memory.fixedEnd / pageBytes)));
   if (!memory) return alone("this engine has no room for a memory that can be shared", "use one thread");
-  const instance = options.instanceOf(await WebAssembly.instantiate(module, { env: { memory } }));
-  const workers = await startWorkers(Array.from({ length: options.threads - 1 }, (_, i) => ({ module, memory, thread: i + 1 })), options.workerUrl);
-  if (!workers) return alone("this environment has no workers", "use one thread");
-  return new Threads(instance, options.threads, workers);
+  const instance = instanceOf(await WebAssembly.instantiate(module, { env: { memory } }));
+  const workers: End[] = [];
+  try {
+    const start = await starter(workerUrl);
+    for (let thread = 1; thread < count; thread++) workers.push(start({ module, memory, thread }));
+  } catch (e) {
+    for (const end of workers) end();
+    return alone(`no worker can be started here (${e instanceof Error ? e.message : String(e)})`, "use one thread, or a page whose policy allows workers, or name a file for them with `workerUrl`");
+  }
+  return { threads: new Threads(instance, count, workers), warnings: [] };
 }
 
 function sharedMemory(initial: number): WebAssembly.Memory | undefined {
@@ -56,23 +67,23 @@ function sharedMemory(initial: number): WebAssembly.Memory | undefined {
 type End = () => void;
 interface Start { readonly module: WebAssembly.Module; readonly memory: WebAssembly.Memory; readonly thread: number }
 
-/** Workers that keep no process alive. One that fails to start is missed by nobody. */
-async function startWorkers(starts: readonly Start[], workerUrl: string | URL | undefined): Promise<readonly End[] | undefined> {
+/** What starts workers, which keep no process alive. One that fails once it is started is missed by nobody. */
+async function starter(workerUrl: string | URL | undefined): Promise<(start: Start) => End> {
   if (typeof Worker !== "undefined") {
     const url = workerUrl ?? URL.createObjectURL(new Blob([browserThread], { type: "text/javascript" }));
-    return starts.map((start) => {
+    return (start) => {
       const worker = new Worker(url);
       worker.postMessage(start, { transfer: [] });
       return () => { worker.terminate(); if (workerUrl === undefined) URL.revokeObjectURL(String(url)); };
-    });
+    };
   }
-  const node = await import(/* @vite-ignore */ "node:worker_threads").catch(() => undefined);
-  return node && starts.map((workerData) => {
+  const node = await import(/* @vite-ignore */ "node:worker_threads");
+  return (workerData) => {
     const worker = new node.Worker(nodeThread, { eval: true, workerData, execArgv: [], stdout: false });
     worker.on("error", () => undefined);
     worker.unref();
     return () => { void worker.terminate(); };
-  });
+  };
 }
 
 export class Threads {

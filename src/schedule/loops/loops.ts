@@ -158,7 +158,7 @@ class LoopScheduler {
     if (given.axes.length === 0) return this.mode === "parallel" ? this.top(given.body) : this.statement(given.body);
     const ordered: Nest = { axes: this.inMemoryOrder(given), body: given.body };
     const { axes, body } = joinAxes(ordered, this.strides);
-    const moved = moveLoops(axes, body, { ...this.context, aliased: this.aliased });
+    const moved = moveLoops(axes, body, { ...this.context, aliased: this.aliased }, this.mode);
     if (moved) return moved;
     const choice = this.choose(axes, body);
     switch (choice.kind) {

@@ -5,6 +5,7 @@ import type { DType } from "../../core/dtype.ts";
 import { add, constant, dimExpr, div, i32, load, lt, rem, select, sub, type Buffer, type Expr } from "../../kernel/expr.ts";
 import type { Layout } from "../../kernel/kernel.ts";
 import { printKernel } from "../../kernel/print.ts";
+import { splitWork } from "../threads/split-work.ts";
 import { buffer, check, dense, mapKernel } from "../../../test/support/check-kernel.ts";
 
 const types: readonly DType[] = ["uint8", "int8", "bool", "int16", "uint16", "float32", "int32", "float16", "int64"];
@@ -44,5 +45,16 @@ describe("runs", () => {
     const x = buffer("x", "uint8", [5, 40]), out = buffer("out", "uint8", [5, 32]);
     expect(printKernel(check(mapKernel([x], out, (i, j) => load(x, at(i, j && add(j, 8))))).scheduled)).toContain("i8x16");
     expect(printKernel(check(mapKernel([x], out, (i, j) => add(load(x, at(i, j)), 1))).scheduled)).not.toContain("i8x16");
+  });
+});
+
+describe("threads", () => {
+  const split = (kernel: ReturnType<typeof shuffle>["scheduled"], least?: number): boolean => printKernel(splitWork(kernel, least)).includes("split [");
+  it("share shuffles and long runs, and leave short ones to one", () => {
+    expect(split(shuffle("uint8", 58, 300).scheduled)).toBe(true);
+    expect(split(shuffle("uint8", 58, 5).scheduled)).toBe(false);
+    expect(split(shuffle("uint8", 58, 5).scheduled, 0)).toBe(true);
+    const x = buffer("x", "uint8", [1 << 17]), out = buffer("out", "uint8", [100_003]);
+    expect(split(check(mapKernel([x], out, (i) => load(x, at(i && add(i, 8))))).scheduled, 4096)).toBe(true);
   });
 });

@@ -3,10 +3,10 @@
  * are interleaved (a channel shuffle of two groups with channels last). What is left of a run of known length is a
  * vector that overlaps the one before.
  */
-import { isSymbolic } from "../../core/dim.ts";
+import { dimFloorDiv, dimMul, isSymbolic, type Dim } from "../../core/dim.ts";
 import { byteSize, type DType } from "../../core/dtype.ts";
 import { add, axisOf, binary, constant, dimExpr, i16x8, i32, i32x4, i8x16, type Axis, type Buffer, type Expr, type Type } from "../../kernel/expr.ts";
-import { block, loop, type Stmt } from "../../kernel/stmt.ts";
+import { block, loop, type LoopMode, type Stmt } from "../../kernel/stmt.ts";
 import { mapExpr } from "../../kernel/traverse.ts";
 import { statementsOf, wholeNest } from "./nest.ts";
 import type { Strides } from "./strides.ts";
@@ -31,8 +31,8 @@ function moveOf(body: Stmt, aliased: ReadonlySet<Buffer>): Move | undefined {
   return { store, load, dtype: vector[0], type: vector[1] };
 }
 
-/** The nest in moves of 16 bytes; undefined where it is no copy, or its runs are too short. */
-export function moveLoops(axes: readonly Axis[], body: Stmt, { strides, fresh, aliased }: { readonly strides: Strides; readonly fresh: Fresh; readonly aliased: ReadonlySet<Buffer> }): Stmt | undefined {
+/** The nest in moves of 16 bytes, its loops in `mode`; undefined where it is no copy, or its runs are too short. */
+export function moveLoops(axes: readonly Axis[], body: Stmt, { strides, fresh, aliased }: { readonly strides: Strides; readonly fresh: Fresh; readonly aliased: ReadonlySet<Buffer> }, mode: LoopMode): Stmt | undefined {
   const move = moveOf(body, aliased);
   if (!move) return undefined;
   const to = strides.access(move.store.buffer, move.store.indices, true), from = strides.access(move.load.buffer, move.load.indices, false);
@@ -41,20 +41,21 @@ export function moveLoops(axes: readonly Axis[], body: Stmt, { strides, fresh, a
   const run = axes.find((a) => a !== pair && long(a) && strides.along(from, a) === 1 && strides.along(to, a) === (pair ? 2 : 1));
   if (!run || (!pair && lanes === 4)) return undefined;
   const around = axes.filter((a) => a !== run && a !== pair);
-  return wholeNest(around, pair ? runs(run, lanes, (at) => interleaved(move, run, at, pair), (at) => wholeNest([pair], scalarCopy(body, new Map([[run, at]]), fresh)))
-    : runs(run, lanes, (at) => moved(move, run, at), (at) => scalarCopy(body, new Map([[run, at]]), fresh)));
+  return wholeNest(around, pair ? runs(run, lanes, (at) => interleaved(move, run, at, pair), (at) => wholeNest([pair], scalarCopy(body, new Map([[run, at]]), fresh)), mode)
+    : runs(run, lanes, (at) => moved(move, run, at), (at) => scalarCopy(body, new Map([[run, at]]), fresh), mode), mode);
 }
 
-/** Covers a run by vectors; the rest of one of unknown length element by element. */
-function runs(run: Axis, lanes: number, vector: (at: Expr) => Stmt, element: (at: Expr) => Stmt): Stmt {
-  const { extent } = run, v: Axis = { name: `${run.name}_v`, extent };
+/** Covers a run by vectors, in `mode`; the rest of one of unknown length element by element. */
+function runs(run: Axis, lanes: number, vector: (at: Expr) => Stmt, element: (at: Expr) => Stmt, mode: LoopMode): Stmt {
+  const { extent } = run, vectors = (length: Dim): Axis => ({ name: `${run.name}_v`, extent: length });
   if (isSymbolic(extent)) {
-    const whole = binary("and", dimExpr(extent), constant(-lanes, i32)), t: Axis = { name: `${run.name}_t`, extent };
-    return block(loop(v, constant(0, i32), whole, lanes, vector(axisOf(v))), loop(t, whole, dimExpr(extent), 1, element(axisOf(t))));
+    const v = vectors(dimMul(dimFloorDiv(extent, lanes), lanes)), t: Axis = { name: `${run.name}_t`, extent };
+    const whole = binary("and", dimExpr(extent), constant(-lanes, i32));
+    return block(loop(v, constant(0, i32), whole, lanes, vector(axisOf(v)), mode), loop(t, whole, dimExpr(extent), 1, element(axisOf(t))));
   }
-  const whole = extent - (extent % lanes);
+  const whole = extent - (extent % lanes), v = vectors(whole);
   return block(
-    whole === lanes ? vector(constant(0, i32)) : loop(v, constant(0, i32), constant(whole, i32), lanes, vector(axisOf(v))),
+    whole === lanes ? vector(constant(0, i32)) : loop(v, constant(0, i32), constant(whole, i32), lanes, vector(axisOf(v)), mode),
     ...(extent > whole ? [vector(constant(extent - lanes, i32))] : []),
   );
 }
