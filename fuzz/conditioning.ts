@@ -76,7 +76,7 @@ const nodeInSingle = (node: GraphNode): GraphNode => {
 };
 
 /** Functions whose kernels are exact to the last place of 1, not of what they give. */
-const absolute: ReadonlySet<string> = new Set(["Softplus", "Mish", "Sigmoid", "Tanh", "Erf", "Gelu", "Celu", "Elu", "Selu", "Sin", "Cos", "Log"]);
+const absolute: ReadonlySet<string> = new Set(["Softplus", "Mish", "Sigmoid", "Tanh", "Erf", "Gelu", "Celu", "Elu", "Selu", "Sin", "Cos", "Log", "LogSoftmax", "ReduceLogSum", "ReduceLogSumExp"]);
 const shift = (t: Tensor, random: Random): Tensor =>
   isNumeric(t) && isFloat(t.dtype) ? fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), (x) => x + random.pick([-1, 1]) * units * ulpOf(t.dtype))) : t;
 
@@ -91,8 +91,10 @@ const sumsHuge = (node: GraphNode, values: Tensors): boolean => sums.has(node.ty
 const mapTensors = (of: Tensors, f: (t: Tensor) => Tensor): Tensors => Object.fromEntries(Object.entries(of).map(([name, t]) => [name, f(t)]));
 const filled = (t: Tensor, value: number): Tensor => (isFloat(t.dtype) ? fromNumbers(t.dtype, t.dims, new Array<number>(t.data.length).fill(value)) : t);
 
+/** The least number above 0: numbers near it are rounded to its multiples. */
+const leastOf: Partial<Record<DType, number>> = { float64: 2 ** -1074, float32: 2 ** -149, float16: 2 ** -24, bfloat16: 2 ** -133 };
 function move(t: Tensor, random: Random): Tensor {
   if (!isNumeric(t) || !isFloat(t.dtype)) return t;
-  const by = units * ulpOf(t.dtype);
-  return fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), (x) => x * (1 + random.pick([-by, -by / 4, by / 4, by]))));
+  const by = units * ulpOf(t.dtype), least = leastOf[t.dtype] ?? 0;
+  return fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), (x) => { const step = random.pick([-1, -0.25, 0.25, 1]); return x * (1 + step * by) + (x !== 0 && Math.abs(x * by) < least ? step * units * least : 0); }));
 }

@@ -2,7 +2,7 @@
  * Damage to what a model says, in a file that is still whole: types, sizes, edges, attributes, names, nesting. Each
  * mutation changes one thing somewhere in the graph, its subgraphs or the model's functions.
  */
-import { clone, create } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import {
   AttributeProto_AttributeType as Kind, AttributeProtoSchema, FunctionProtoSchema, GraphProtoSchema, NodeProtoSchema, StringStringEntryProtoSchema, TensorProto_DataLocation, TensorProtoSchema, TypeProtoSchema, ValueInfoProtoSchema,
   type AttributeProto, type GraphProto, type ModelProto, type NodeProto, type TensorProto, type TypeProto, type ValueInfoProto,
@@ -18,6 +18,9 @@ const integers = [...sizes, 4n, 5n, -3n, -100n, 100n, 1000n, 2n ** 63n - 1n, -(2
 const floats = [0, -0, 1, -1, 0.5, 1e-45, 1e30, -1e30, NaN, Infinity, -Infinity, 2 ** 31, 1e-10] as const;
 const texts = ["", "\0", "x".repeat(100_000), "../../x", "ü\ud800", "__proto__", "constructor", "linear", "reverse", "NOTSET", "SAME_UPPER", "VALID", "ij,jk->ik", "-->", "..."] as const;
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+/** A copy by way of bytes, as names may be no text that `clone` takes. */
+const clone = <D extends DescMessage>(schema: D, of: MessageShape<D>): MessageShape<D> => fromBinary(schema, toBinary(schema, of));
 
 type Body = Pick<GraphProto, "node">;
 const isGraph = (body: Body): body is GraphProto => "initializer" in body;

@@ -83,7 +83,8 @@ export const Gemm: Evaluate = ([A, B, C], attributes) => {
   const m = at(a.dims, transA ? 1 : 0), k = at(a.dims, transA ? 0 : 1), n = at(b.dims, transB ? 0 : 1);
   const y = multiply(transA ? transposed(a) : toNumbers(a), transB ? transposed(b) : toNumbers(b), { dims: [m, n], m, n, k, starts: [[0, 0]] });
   const alpha = numberOf(attributes, "alpha"), beta = numberOf(attributes, "beta");
-  const c = C && toNumbers(C);
+  // As BLAS has it: C times 0 is not read, whatever it holds.
+  const c = C && beta !== 0 ? toNumbers(C) : undefined;
   const rows = C?.dims[C.dims.length - 2] ?? 1, columns = C?.dims[C.dims.length - 1] ?? 1;
   for (let i = 0; i < y.length; i++) {
     const bias = c ? beta * (c[(rows === 1 ? 0 : Math.floor(i / n)) * columns + (columns === 1 ? 0 : i % n)] ?? 0) : 0;

@@ -175,9 +175,17 @@ export const byteDot = (a: Expr, b: Expr, c: Expr): Expr => ({ kind: "byteDot", 
 export const relaxedEngine: Expr = { kind: "relaxed", type: bool };
 export const splat = (a: Expr, lanes: Type["lanes"]): Expr => ({ kind: "splat", a, type: { scalar: a.type.scalar, lanes } });
 
+/** Axes for a reduction, that no other one has. */
+export const freshAxes = (extents: readonly Dim[]): readonly Axis[] => extents.map((extent, i): Axis => ({ name: `r${i}`, extent }));
+
 /** Naive reduction of `body(...axes)` over fresh axes of the given extents. */
-export function reduce(op: ReduceOp, extents: readonly Dim[], body: (...k: Expr[]) => Expr, init?: ExprLike): Expr {
-  const axes = extents.map((extent, i): Axis => ({ name: `r${i}`, extent }));
+export const reduce = (op: ReduceOp, extents: readonly Dim[], body: (...k: Expr[]) => Expr, init?: ExprLike): Expr => reduceOver(op, freshAxes(extents), body, init);
+
+/**
+ * Naive reduction over given axes. An element function that is asked for several elements and reduces over the same axes
+ * each time reads the same elements of its operands, which are then lowered once.
+ */
+export function reduceOver(op: ReduceOp, axes: readonly Axis[], body: (...k: Expr[]) => Expr, init?: ExprLike): Expr {
   const value = body(...axes.map(axisOf));
   return { kind: "reduce", op, axes, body: value, init: init === undefined ? reduceIdentity(op, value.type) : lift(init, value.type), type: value.type };
 }

@@ -1,7 +1,7 @@
 /** Reductions of an operand over some of its axes, as the normalising operators use them. */
 import { dimProduct, type Dim } from "../core/dim.ts";
 import type { InferContext, Operand } from "../graph/op.ts";
-import { cast, constant, dimExpr, div, mul, reduce, sub, type Expr, type ReduceOp, type Type } from "../kernel/expr.ts";
+import { cast, constant, dimExpr, div, freshAxes, mul, reduceOver, sub, type Axis, type Expr, type ReduceOp, type Type } from "../kernel/expr.ts";
 import { operand } from "./window.ts";
 
 /** An axis counted from the front; reports one that the rank does not have. */
@@ -10,15 +10,18 @@ export function axisWithin(axis: number, rank: number, context: InferContext): n
   return axis < 0 ? axis + rank : axis;
 }
 
-/** Reduces `of(indices)` over `axes`; the other indices stay as given. */
-export function overAxes(op: ReduceOp, shape: readonly Dim[], axes: readonly number[], indices: readonly Expr[], of: (indices: readonly Expr[]) => Expr): Expr {
+/** Reduces `of(indices)` over `axes`, with fresh loop axes where none are given; the other indices stay as given. */
+export function overAxes(op: ReduceOp, shape: readonly Dim[], axes: readonly number[], indices: readonly Expr[], of: (indices: readonly Expr[]) => Expr, own = loopAxes(shape, axes)): Expr {
   if (axes.length === 0) return of(indices);
-  return reduce(op, axes.map((a) => operand(shape, a)), (...taps) => {
+  return reduceOver(op, own, (...taps) => {
     const full = [...indices];
     axes.forEach((a, i) => { full[a] = operand(taps, i); });
     return of(full);
   });
 }
+
+/** Loop axes of their own that run over `axes`. */
+export const loopAxes = (shape: readonly Dim[], axes: readonly number[]): readonly Axis[] => freshAxes(axes.map((a) => operand(shape, a)));
 
 /** How many elements `axes` span, as a number of `type`. */
 export function countOf(shape: readonly Dim[], axes: readonly number[], type: Type): Expr {

@@ -4,9 +4,13 @@ import { modelBytes } from "../../test/support/model-spec.ts";
 import { compileModel } from "../compiler/compile.ts";
 import { fromNumbers, toNumbers, type Tensor as CoreTensor } from "../core/tensor.ts";
 import { LogSoftmax, Softmax } from "../evaluate/softmax.ts";
+import { named, type ElementFunction } from "../graph/op.ts";
+import { constant, i32, load as loadElement, type Expr } from "../kernel/expr.ts";
+import { ExprTable } from "../kernel/share.ts";
 import { readModel } from "../onnx/read.ts";
 import { writeModel } from "../onnx/write.ts";
 import { operators } from "./index.ts";
+import { Softmax as SoftmaxOp } from "./softmax.ts";
 import { load } from "../runtime/load.ts";
 import { Tensor } from "../runtime/tensor.ts";
 
@@ -74,4 +78,26 @@ describe("softmax", () => {
       expect(Array.from(results[1]?.data as Float32Array), `${type} ${dims}`).toEqual(Array.from(results[0]?.data as Float32Array));
     }
   });
+});
+
+it("a chain of them is lowered in work that grows with its length, not with powers of it", () => {
+  const type = { dtype: "float32", shape: [3] } as const, table = new ExprTable();
+  let reads = 0;
+  const input = (...indices: readonly Expr[]): Expr => { reads++; return loadElement({ name: "x", ...type }, indices); };
+  /** As Elements has it: an element that is known is not asked for again. */
+  const softmaxOf = (of: ElementFunction): ElementFunction => {
+    const known = new Map<number, Expr>(), [element = of] = SoftmaxOp.lower?.(named(SoftmaxOp, [{ ...type, at: of }]), { axis: -1, flatten: 0 }, { outputs: [type] }) ?? [];
+    return (i = constant(0, i32)) => {
+      const key = table.id(i), e = known.get(key) ?? element(i);
+      known.set(key, e);
+      return e;
+    };
+  };
+  const readsOf = (length: number): number => {
+    reads = 0;
+    Array.from({ length }).reduce<ElementFunction>(softmaxOf, input)(constant(0, i32));
+    return reads;
+  };
+  expect(readsOf(4)).toBeGreaterThan(4);
+  expect(readsOf(8)).toBeLessThanOrEqual(4 * readsOf(4));
 });

@@ -2,12 +2,12 @@
  * Softmax, LogSoftmax and Hardmax along one axis. Before opset 13 they normalise over all axes from `axis` on; such nodes
  * carry the internal attribute `flatten`.
  */
-import { defineOp, int, type AttributeSpec, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type OpDef, type Spelling, type TypeInfo } from "../graph/op.ts";
+import { defineOp, int, type AttributeSpec, type ElementFunction, type ExpandContext, type ExpansionNode, type InferContext, type Operand, type OpDef, type Spelling, type TypeInfo } from "../graph/op.ts";
 import { add, constant, decay, dimExpr, div, eq, i32, mul, select, sub, unary, type Expr } from "../kernel/expr.ts";
 import type { Evaluate } from "../core/evaluate.ts";
 import { Hardmax as evaluateHardmax, LogSoftmax as evaluateLogSoftmax, Softmax as evaluateSoftmax } from "../evaluate/softmax.ts";
 import { checkType } from "./element-wise.ts";
-import { axesFrom, axisWithin, overAxes } from "./axis-reduction.ts";
+import { axesFrom, axisWithin, loopAxes, overAxes } from "./axis-reduction.ts";
 import { Expansion } from "./expansion.ts";
 import { Flatten, Reshape } from "./reshape.ts";
 import { Shape } from "./shape.ts";
@@ -67,40 +67,50 @@ function expand(op: OpDef, { inputs, inputTypes, outputs }: ExpandContext, { axi
   return to.nodes;
 }
 
-function define(type: string, evaluate: Evaluate, element: (X: Operand, axes: readonly number[], indices: readonly Expr[]) => Expr): OpDef {
+function define(type: string, evaluate: Evaluate, elementOf: (X: Operand, axes: readonly number[]) => ElementFunction): OpDef {
   const op: OpDef = defineOp({
     type, domain: "", since: 13, inputs: { input: "required" }, attributes, fusionKind: "reduction",
     infer: ({ input }, options, context) => infer(input, options, context),
     evaluate,
-    lower: ({ input }, options) => [(...indices) => element(input, softmaxAxes(options, input.shape.length), indices)],
+    lower: ({ input }, options) => [elementOf(input, softmaxAxes(options, input.shape.length))],
     read, write,
     expand: (context, options) => expand(op, context, options),
   });
   return op;
 }
 
-const over = (op: "max" | "pmax", X: Operand, axes: readonly number[], indices: readonly Expr[]): Expr => overAxes(op, X.shape, axes, indices, (i) => X.at(...i));
-
-/** x less the greatest element, and the sum of its exponentials. A NaN among the elements is passed over here and met in the sum. */
-function shifted(X: Operand, axes: readonly number[], indices: readonly Expr[]): { readonly x: Expr; readonly sum: Expr } {
-  const greatest = over("pmax", X, axes, indices);
-  const less = (i: readonly Expr[]): Expr => sub(X.at(...i), greatest);
-  return { x: less(indices), sum: overAxes("add", X.shape, axes, indices, (i) => decay(less(i))) };
+/**
+ * x less the greatest element, and the sum of its exponentials. A NaN among the elements is passed over here and met in
+ * the sum. The loops are the same for every element, so that what they read is lowered once however often it is asked for.
+ */
+function shifted(X: Operand, axes: readonly number[]): (indices: readonly Expr[]) => { readonly x: Expr; readonly sum: Expr } {
+  const first = loopAxes(X.shape, axes), second = loopAxes(X.shape, axes);
+  return (indices) => {
+    const greatest = overAxes("pmax", X.shape, axes, indices, (i) => X.at(...i), first);
+    const less = (i: readonly Expr[]): Expr => sub(X.at(...i), greatest);
+    return { x: less(indices), sum: overAxes("add", X.shape, axes, indices, (i) => decay(less(i)), second) };
+  };
 }
 
-export const Softmax: OpDef = define("Softmax", evaluateSoftmax, (X, axes, indices) => {
-  const { x, sum } = shifted(X, axes, indices);
-  return mul(decay(x), div(1, sum));
+export const Softmax: OpDef = define("Softmax", evaluateSoftmax, (X, axes) => {
+  const parts = shifted(X, axes);
+  return (...indices) => {
+    const { x, sum } = parts(indices);
+    return mul(decay(x), div(1, sum));
+  };
 });
 
-export const LogSoftmax: OpDef = define("LogSoftmax", evaluateLogSoftmax, (X, axes, indices) => {
-  const { x, sum } = shifted(X, axes, indices);
-  return sub(x, unary("log", sum));
+export const LogSoftmax: OpDef = define("LogSoftmax", evaluateLogSoftmax, (X, axes) => {
+  const parts = shifted(X, axes);
+  return (...indices) => {
+    const { x, sum } = parts(indices);
+    return sub(x, unary("log", sum));
+  };
 });
 
 /** 1 at the first of the greatest elements. */
-export const Hardmax: OpDef = define("Hardmax", evaluateHardmax, (X, axes, indices) => {
-  const most = over("max", X, axes, indices);
+export const Hardmax: OpDef = define("Hardmax", evaluateHardmax, (X, axes) => (...indices) => {
+  const most = overAxes("max", X.shape, axes, indices, (i) => X.at(...i));
   const place = (i: readonly Expr[]): Expr => axes.reduce<Expr>((sum, a) => add(mul(sum, dimExpr(operand(X.shape, a))), operand(i, a)), constant(0, i32));
   const first = overAxes("min", X.shape, axes, indices, (i) => select(eq(X.at(...i), most), place(i), constant(2 ** 31 - 1, i32)));
   return select(eq(place(indices), first), constant(1, most.type), constant(0, most.type));

@@ -1,5 +1,6 @@
 /** What a convolution multiplies: float32, or 8-bit integers as pairs of int16. */
-import { constant, i32 } from "../../kernel/expr.ts";
+import { sizeOf } from "../../core/tensor.ts";
+import { constant, i32, type Buffer } from "../../kernel/expr.ts";
 import type { ConvStructure } from "../../kernel/structure.ts";
 import type { KernelBuilder } from "../builder.ts";
 import { knownZeroPoints, packedDtype } from "./integer.ts";
@@ -16,4 +17,19 @@ export function operandsOf(b: KernelBuilder, s: ConvStructure): Operands | undef
   if (s.accumulator.type.scalar !== "i32" || !bytes(s.input.dtype) || !bytes(s.weight.dtype) || !weight) return undefined;
   const subtract = knownZeroPoints(b, s.zeroPoints?.weight ?? constant(0, i32), new Set([s.group, s.channel]), Number(s.group.extent) * Number(s.channel.extent));
   return subtract === undefined ? undefined : { kind: { kind: "pairs", b: packedDtype(weight, subtract) }, subtract };
+}
+
+/**
+ * Whether the zeros of padding, and of tiles past the image, may be multiplied by a convolution's weights: what lies
+ * outside the image adds nothing, and 0 · ∞ would be NaN. Weights that only running tells are read by loops that ask
+ * where the image ends.
+ */
+export function isFinite(b: KernelBuilder, buffer: Buffer): boolean {
+  const weight = b.context.weight(buffer);
+  if (!weight || "input" in weight.source || weight.source.dtype !== "float32") return true;
+  const { data, dims } = weight.source;
+  if (!(data instanceof Float32Array)) return true;
+  const bits = new Uint32Array(data.buffer, data.byteOffset, sizeOf(dims));
+  for (const x of bits) if ((x & 0x7f800000) === 0x7f800000) return false;
+  return true;
 }

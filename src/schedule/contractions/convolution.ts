@@ -12,7 +12,7 @@ import type { ConvStructure, MatMulStructure } from "../../kernel/structure.ts";
 import { plus, times, toIndex } from "../loops/affine.ts";
 import { addressOf, storeAt, type KernelBuilder } from "../builder.ts";
 import { eitherEngine, quadColumns, startSums } from "./byte-dots.ts";
-import { operandsOf, type Operands } from "./conv-operands.ts";
+import { isFinite, operandsOf, type Operands } from "./conv-operands.ts";
 import { convProblems, outputPositions, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
 import { scheduleDepthwise } from "./depthwise.ts";
 import { scheduleDepthwiseInteger } from "./depthwise-integer.ts";
@@ -30,8 +30,9 @@ import { accumulate, declareAccumulators, laneOf, type Accumulators, type BColum
 export function scheduleConvolution(b: KernelBuilder, s: ConvStructure): Stmt | undefined {
   const operands = operandsOf(b, s);
   if (!operands) return undefined;
-  if (s.inputFrom) return isPointwise(s) ? scheduleRowStrips(b, s, s.inputFrom) : undefined;
+  if (s.inputFrom) return isPointwise(s) && isFinite(b, s.inputFrom.weight) ? scheduleRowStrips(b, s, s.inputFrom) : undefined;
   if (isPointwise(s)) return scheduleMatMul(b, pointwise(s));
+  if (!isFinite(b, s.weight)) return undefined;
   const problems = convProblems(s);
   if (!problems) return undefined;
   if (s.channel.extent === 1 && s.inputChannel.extent === 1 && s.group.extent !== 1) {
