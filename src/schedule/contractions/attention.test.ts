@@ -97,6 +97,10 @@ describe("attention", () => {
     check({ q: [1, 1, 10, 4], keys: 3, width: 1, scale: "post" });
   });
   it("several blocks of keys", () => check({ q: [1, 1, 9, 4], keys: 261 }));
+  it("values in panels, and dims that no panel holds", () => {
+    for (const keys of [1, 7, 258]) for (const width of [3, 4, 5, 11]) check({ q: [1, 2, 17, 5], keys, keyHeads: 1, width, scale: "pre" });
+    check({ q: [1, 1, 16, 6], keys: 270, width: 8, causal: true, offset: [250] });
+  });
   it("masks, also of whole rows", () => {
     for (const s of [3, 11]) {
       check({ q: [1, 2, s, 4], keys: 9, mask: [s, 9], hidden: "some", scale: "post" });

@@ -9,19 +9,21 @@
  * is none; where that holds for every row without a softmax, weights that are NaN count in their sum only.
  */
 import { assertNever } from "../../core/assert.ts";
+import { byteSize } from "../../core/dtype.ts";
 import { dimMul, dimProduct, dimRange, isSymbolic, type Dim } from "../../core/dim.ts";
 import {
   add, axisOf, binary, constant, eq, f32, f32x4, i32, lt, min, mul, select, splat, sub, type Axis, type Buffer, type Expr,
 } from "../../kernel/expr.ts";
 import { assign, block, type Stmt } from "../../kernel/stmt.ts";
 import type { AttentionStructure, EpilogueStore } from "../../kernel/structure.ts";
+import { visitExpr } from "../../kernel/traverse.ts";
 import { affineAccess, bytesAlong, plus, substituteAxes, times, toIndex } from "../loops/affine.ts";
 import { addressOf, loadAt, storeAt, type KernelBuilder } from "../builder.ts";
 import { Epilogue } from "./epilogue.ts";
 import { emitFill } from "../fill.ts";
 import { emitGemm, type DirectRows, type DotColumns, type GatheredRows, type RowColumns } from "./gemm.ts";
 import { emitInterleave, emitZero, isDistance, overRun, transpose4 } from "../loops/runs.ts";
-import { accumulate, declareAccumulators, laneOf } from "./tile.ts";
+import { accumulate, declareAccumulators, laneOf, type ARows } from "./tile.ts";
 import { replaceLocal } from "../loops/lanes.ts";
 import { expOfNegativeF32 } from "../legal/math-f32.ts";
 
@@ -78,16 +80,16 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
     sums: b.temporary("sums", "float32", [width, lanes]), rows: b.temporary("rows", "float32", [lanes, width]),
   };
   const total = b.letIndex(into, "queries", toIndex(s.query.extent)), keys = b.letIndex(into, "keys", toIndex(s.key.extent));
-  const k = contiguousKeys(b, into, s, inPlace(b, into, s.k, s.key, s.dim, positions)), v = inPlace(b, into, s.v, s.valueDim, s.key, positions);
-  const keyRows = k ? undefined : b.temporary("key_rows", "float32", [blockKeys, depth]), valueRows = v ? undefined : b.temporary("value_rows", "float32", [blockKeys, width]);
+  const k = keyRows(b, into, s, positions), v = valuePanels(b, into, s, positions);
   const [q, p, o, rows] = ([["queries", scratch.queries], ["scores", scratch.scores], ["sums", scratch.sums], ["rows", scratch.rows]] as const).map(([name, x]) => b.let(into, name, addressOf(x)));
   if (!q || !p || !o || !rows) return;
+  // All keys in one block: nothing comes before it that sums would go on from.
+  const single = keys.kind === "const" && Number(keys.value) > 0 && Number(keys.value) <= blockKeys && !s.keysFrom && !s.keysTo;
   b.parallel(into, "s", s.query.extent, lanes, dimMul(workOfQuery(s), lanes), (from, body) => {
     // The last block ends with the last query; what the block before has stored is not stored again.
     const first = b.let(body, "first", min(from, sub(total, lanes)));
-    b.loop(body, "d", 0, constant(depth, i32), 1, depth, (d, inner) =>
-      emitFill(b, inner, { to: b.let(inner, "to", plus(q, times(d, rowBytes))), dtype: "float32", value: s.q, along: s.query, from: first, count: lanes, positions: new Map([...positions, [s.dim, d]]) }));
-    emitZero(b, body, o, width * lanes);
+    queryLanes(b, body, s, q, first, positions);
+    if (!single) emitZero(b, body, o, width * lanes);
     const sink = sinkAt(b, body, s, positions);
     const most = overVectors((i) => b.let(body, `most${i}`, splat(sink ?? constant(-Infinity, f32), 4))), sum = overVectors((i) => b.let(body, `sum${i}`, splat(sink ? constant(1, f32) : emptySum(keys), 4)));
     const at = (e: Expr | undefined, query: Expr): Expr | undefined => e && substituteAxes(e, new Map([...positions, [s.query, query]]));
@@ -95,8 +97,7 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
     const end = seenTo ? b.let(body, "end", min(keys, seenTo)) : keys;
     b.loop(body, "t", begin, end, blockKeys, s.key.extent, (t, inner) => {
       const count = b.let(inner, "count", min(constant(blockKeys, i32), sub(end, t)));
-      const kRows: Operand = k ? { ...k, pointer: b.let(inner, "k", plus(k.pointer, times(t, toIndex(k.rowBytes)))) }
-        : gathered(b, inner, s.k, s.key, s.dim, t, count, keyRows ?? scratch.rows, positions);
+      const kRows: Operand = { ...k, pointer: b.let(inner, "k", plus(k.pointer, times(t, toIndex(k.rowBytes)))) };
       const epilogue = new Epilogue(b, scoreStore(s, positions, { address: plus(plus(p, times(t, -rowBytes)), times(first, -4)), rowBytes }));
       epilogue.begin(inner);
       overRows(b, inner, count, (body4, i, n) => {
@@ -104,13 +105,11 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
         accumulate(b, body4, { kind: "float" }, accumulators, 4, rowsFrom(kRows, i, n), { pointer: q, offsets: offsets(), stepBytes: rowBytes }, constant(depth, i32));
         epilogue.store(body4, { row: plus(t, i), column: first, columns: lanes, accumulators });
       });
-      softmaxBlock(b, inner, s, { scores: p, count, most, sum, values: o, width });
-      const vRows: Operand = v ? { ...v, pointer: b.let(inner, "v", plus(v.pointer, times(t, toIndex(v.stepBytes)))) }
-        : columnsOf(gathered(b, inner, s.v, s.key, s.valueDim, t, count, valueRows ?? scratch.rows, positions));
+      softmaxBlock(b, inner, s, { scores: p, count, most, sum, values: single ? undefined : o, width });
       overRows(b, inner, constant(width, i32), (body4, e, n) => {
         const at = b.let(body4, "o", plus(o, times(e, rowBytes)));
-        const accumulators = Array.from({ length: n }, (_, i) => overVectors((j) => b.let(body4, "acc", loadAt(at, i * rowBytes + j * 16, "float32", f32x4))));
-        accumulate(b, body4, { kind: "float" }, accumulators, 4, rowsFrom(vRows, e, n), { pointer: p, offsets: offsets(), stepBytes: rowBytes }, count);
+        const accumulators = Array.from({ length: n }, (_, i) => overVectors((j) => b.let(body4, "acc", single ? constant(0, f32x4) : loadAt(at, i * rowBytes + j * 16, "float32", f32x4))));
+        accumulate(b, body4, { kind: "float" }, accumulators, 4, v(body4, e, n, t), { pointer: p, offsets: offsets(), stepBytes: rowBytes }, count);
         accumulators.forEach((row, i) => row.forEach((acc, j) => body4.push(storeAt(at, i * rowBytes + j * 16, "float32", acc))));
       });
     });
@@ -122,13 +121,71 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
   });
 }
 
-/** Keys that lie transposed are copied once a head: blocks of them are then read for every block of queries. */
-function contiguousKeys(b: KernelBuilder, into: Stmt[], s: AttentionStructure, k: Operand | undefined): Operand | undefined {
+/** to[dim][query], for the queries from `first` on. Where dims lie together, and where they are computed from such, they are read along them. */
+function queryLanes(b: KernelBuilder, into: Stmt[], s: AttentionStructure, to: Expr, first: Expr, positions: ReadonlyMap<Axis, Expr>): void {
   const depth = Number(s.dim.extent);
-  if (!k || !isDistance(k.rowBytes, 4) || isDistance(k.stepBytes, 4) || depth === 1) return k;
-  const start = b.let(into, "keys", addressOf(b.temporary("keys", "float32", [s.key.extent, depth])));
+  if (alongLanes(b, s.q, s, positions) || depth < 4) {
+    b.loop(into, "d", 0, constant(depth, i32), 1, depth, (d, inner) =>
+      emitFill(b, inner, { to: b.let(inner, "to", plus(to, times(d, lanes * 4))), dtype: "float32", value: s.q, along: s.query, from: first, count: lanes, positions: new Map([...positions, [s.dim, d]]) }));
+    return;
+  }
+  const q = inPlace(b, into, s.q, s.query, s.dim, positions);
+  const rows = q && isDistance(q.stepBytes, 4) ? { ...q, pointer: b.let(into, "from", plus(q.pointer, times(first, toIndex(q.rowBytes)))) }
+    : gathered(b, into, s.q, s.query, s.dim, first, constant(lanes, i32), b.temporary("query_rows", "float32", [lanes, depth]), positions);
+  emitInterleave(b, into, rows.pointer, to, depth, lanes, rows.rowBytes);
+}
+
+/** Whether what is computed for queries and dims is read from elements that lie together along the queries. */
+function alongLanes(b: KernelBuilder, e: Expr, s: AttentionStructure, positions: ReadonlyMap<Axis, Expr>): boolean {
+  let found = false;
+  visitExpr(e, (x) => {
+    if (x.kind !== "load") return;
+    const access = affineAccess(x.buffer, x.indices.map((i) => substituteAxes(i, positions)), new Set([s.query, s.dim]), b.layout(x.buffer));
+    found ||= access !== undefined && isDistance(bytesAlong(access, s.query), byteSize(x.buffer.dtype)) && !isDistance(bytesAlong(access, s.dim), byteSize(x.buffer.dtype));
+  });
+  return found;
+}
+
+/** Keys as rows: where they lie if each is contiguous, else copied or computed once a head, as blocks of them are read for every block of queries. */
+function keyRows(b: KernelBuilder, into: Stmt[], s: AttentionStructure, positions: ReadonlyMap<Axis, Expr>): Operand {
+  const depth = Number(s.dim.extent), k = inPlace(b, into, s.k, s.key, s.dim, positions);
+  const copy = (): Buffer => b.temporary("keys", "float32", [s.key.extent, depth]);
+  if (!k) return gathered(b, into, s.k, s.key, s.dim, constant(0, i32), toIndex(s.key.extent), copy(), positions);
+  if (!isDistance(k.rowBytes, 4) || isDistance(k.stepBytes, 4) || depth === 1) return k;
+  const start = b.let(into, "keys", addressOf(copy()));
   emitInterleave(b, into, k.pointer, start, toIndex(s.key.extent), depth, k.stepBytes);
   return { pointer: start, rowBytes: depth * 4, stepBytes: 4 };
+}
+
+/** Value dims `first` … of the keys from `key` on, as rows of a tile. */
+type ValueRows = (into: Stmt[], first: Expr, count: number, key: Expr) => ARows;
+
+/** Blocks of queries that repay a copy of the values. */
+const repaying = 2;
+
+/**
+ * Values, whose dims are rows: where they lie, or in panels [four dims][key][4], copied once a head. A tile of four dims
+ * passes over a block of keys; in place it would touch a line of the cache for each of them, at a distance that is often a
+ * power of two, so that the next tile finds none of these lines any more.
+ */
+function valuePanels(b: KernelBuilder, into: Stmt[], s: AttentionStructure, positions: ReadonlyMap<Axis, Expr>): ValueRows {
+  const width = Number(s.valueDim.extent), keys = toIndex(s.key.extent);
+  const v = inPlace(b, into, s.v, s.valueDim, s.key, positions)
+    ?? columnsOf(gathered(b, into, s.v, s.key, s.valueDim, constant(0, i32), keys, b.temporary("values", "float32", [s.key.extent, width]), positions));
+  const inRows: ValueRows = (_, first, count, key) => rowsFrom({ ...v, pointer: plus(v.pointer, times(key, toIndex(v.stepBytes))) }, first, count);
+  const { upper } = dimRange(s.query.extent);
+  if (!isDistance(v.rowBytes, 4) || width < 4 || upper < repaying * lanes) return inRows;
+  const panels = b.let(into, "panels", addressOf(b.temporary("panels", "float32", [width >> 2, s.key.extent, 4])));
+  const panelBytes = b.letIndex(into, "panelBytes", times(keys, 16));
+  b.loop(into, "e", 0, constant(width >> 2, i32), 1, width, (e, body) => {
+    const from = b.let(body, "from", plus(v.pointer, times(e, 16))), to = b.let(body, "to", plus(panels, mul(e, panelBytes)));
+    b.loop(body, "i", 0, keys, 1, s.key.extent, (i, inner) => inner.push(storeAt(plus(to, times(i, 16)), 0, "float32", loadAt(plus(from, times(i, toIndex(v.stepBytes))), 0, "float32", f32x4))));
+  });
+  return (body, first, count, key) => {
+    if (count < 4 && width % 4 > 0) return inRows(body, first, count, key);
+    const panel = mul(binary("shr", first, constant(2, i32)), panelBytes);
+    return { pointers: [plus(plus(panels, panel), times(key, 16))], rowBytes: 4, stepBytes: 16 };
+  };
 }
 
 /** The sink of the head at hand. */
@@ -148,7 +205,7 @@ function scoreStore(s: AttentionStructure, positions: ReadonlyMap<Axis, Expr>, d
   return { stores: [store], accumulator: s.dot.name, rows: [s.key], column: s.query, positions, destinations: new Map([[store, destination]]) };
 }
 
-function rowsFrom(o: Operand, first: Expr, count: number): { readonly pointers: readonly Expr[]; readonly rowBytes?: number; readonly stepBytes: Dim } {
+function rowsFrom(o: Operand, first: Expr, count: number): ARows {
   const start = plus(o.pointer, times(first, toIndex(o.rowBytes)));
   if (!isSymbolic(o.rowBytes)) return { pointers: [start], rowBytes: o.rowBytes, stepBytes: o.stepBytes };
   return { pointers: Array.from({ length: count }, (_, i) => plus(start, times(constant(i, i32), toIndex(o.rowBytes)))), stepBytes: o.stepBytes };
@@ -192,12 +249,12 @@ function softmaxBlock(b: KernelBuilder, into: Stmt[], s: AttentionStructure, { s
       if (total) set(body, total, add(total, value));
     }
   });
-  b.loop(into, "e", 0, constant(width * lanes * 4, i32), lanes * 4, width * lanes * 4, (e, body) => {
+  if (values) b.loop(into, "e", 0, constant(width * lanes * 4, i32), lanes * 4, width * lanes * 4, (e, body) => {
     const at = b.let(body, "at", plus(values, e));
     scale.forEach((x, i) => body.push(storeAt(at, i * 16, "float32", mul(loadAt(at, i * 16, "float32", f32x4), weighed(s, x)))));
   });
 }
-interface ScoreBlock { readonly scores: Expr; readonly count: Expr; readonly most: readonly Expr[]; readonly sum: readonly Expr[]; readonly values: Expr; readonly width: number }
+interface ScoreBlock { readonly scores: Expr; readonly count: Expr; readonly most: readonly Expr[]; readonly sum: readonly Expr[]; readonly values: Expr | undefined; readonly width: number }
 
 /** A weight as it is met by values: 0 for NaN where rows without a softmax weigh nothing. */
 const weighed = (s: AttentionStructure, weight: Expr): Expr => (s.emptyRows === "undefined" ? binary("pmax", zeroLike(weight), weight) : weight);
@@ -219,7 +276,7 @@ function set(into: Stmt[], target: Expr, value: Expr): void {
 }
 
 /** rows[query][e] = values[e][query] / sum[query]. */
-function normalised(b: KernelBuilder, into: Stmt[], s: AttentionStructure, { values, sum, rows, width }: Pick<ScoreBlock, "values" | "sum" | "width"> & { readonly rows: Expr }): void {
+function normalised(b: KernelBuilder, into: Stmt[], s: AttentionStructure, { values, sum, rows, width }: Pick<ScoreBlock, "sum" | "width"> & { readonly values: Expr; readonly rows: Expr }): void {
   const whole = width - (width % 4);
   const quotient = (body: Stmt[], at: Expr, offset: number, i: number): Expr => quotientOf(s, b.let(body, "values", loadAt(at, offset + i * 16, "float32", f32x4)), sum[i] ?? at);
   if (whole > 0) b.loop(into, "e", 0, constant(whole, i32), 4, width, (e, body) => {
