@@ -2,6 +2,7 @@
 import type { Rule } from "../rewrite/rule.ts";
 import { absorbLimitIntoQuantize } from "./absorb-limit-into-quantize.ts";
 import { addWithoutRegrouping } from "./add-without-regrouping.ts";
+import { cascadeMaxPools } from "./cascade-max-pools.ts";
 import { combineScales } from "./combine-scales.ts";
 import { computeBeforeView } from "./compute-before-view.ts";
 import { decomposeBatchNorm } from "./decompose-batch-norm.ts";
@@ -72,11 +73,12 @@ import { splitGatedProduct } from "./split-gated-product.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, addWithoutRegrouping, combineScales, computeBeforeView, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, splitGatedProduct, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, addWithoutRegrouping, cascadeMaxPools, combineScales, computeBeforeView, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, splitGatedProduct, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
   addWithoutRegrouping,
+  cascadeMaxPools,
   combineScales,
   computeBeforeView,
   decomposeBatchNorm,
