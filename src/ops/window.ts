@@ -76,6 +76,7 @@ export function checkWindows(rank: number, options: WindowOptions, context: Infe
     if (!list) continue;
     if (list.length !== length) context.fail("OF3012", `attribute '${name}' needs ${length} values, got ${list.length}`);
     if (list.some((v) => v < least)) context.fail("OF3012", `attribute '${name}' has a value below ${least}: [${list.join(", ")}]`);
+    if (list.some((v) => v >= 2 ** 31)) context.fail("OF3012", `attribute '${name}' has a value of more than 31 bits, which positions in an image have: [${list.join(", ")}]`);
   }
   if (!["NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"].includes(options.auto_pad)) context.fail("OF3012", `unknown auto_pad '${options.auto_pad}'`);
 }

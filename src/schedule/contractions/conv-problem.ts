@@ -38,6 +38,9 @@ export interface ConvProblem {
 
 const single: SpatialDim = { output: undefined, at: undefined, count: 1, scale: 1, offset: 0, input: 1, stride: 1, dilation: 1, taps: 1, pad: 0, firstTap: 0, tapStep: 1 };
 
+/** Each has code of its own; a convolution of more is computed by loops over its elements. */
+const mostProblems = 1024;
+
 /** The problems that together make the convolution; undefined when it has three spatial dimensions, or sizes that must be known are not. */
 export function convProblems(s: ConvStructure): readonly ConvProblem[] | undefined {
   const rank = s.output.length;
@@ -45,7 +48,7 @@ export function convProblems(s: ConvStructure): readonly ConvProblem[] | undefin
   const dims = s.output.map((_, d) => (s.transposed ? phases(s, d) : [plain(s, d)]));
   const choices = dims.map((d) => d?.filter((x) => x.count !== 0));
   const last = choices[rank - 1], first = rank === 2 ? choices[0] : [single];
-  if (!last || !first) return undefined;
+  if (!last || !first || last.length * first.length > mostProblems) return undefined;
   return first.flatMap((outer) => last.map((inner) => oriented(outer, inner)));
 }
 
@@ -72,7 +75,7 @@ function plain(s: ConvStructure, d: number): SpatialDim {
 function phases(s: ConvStructure, d: number): readonly SpatialDim[] | undefined {
   const output = present(s.output[d], "output axis"), taps = Number(present(s.kernel[d], "kernel axis").extent);
   const stride = present(s.strides[d], "stride"), dilation = present(s.dilations[d], "dilation"), pad = s.padsBegin[d] ?? 0;
-  if (isSymbolic(pad)) return undefined;
+  if (isSymbolic(pad) || stride > mostProblems) return undefined;
   return Array.from({ length: stride }, (_, r): SpatialDim => {
     const reaching = Array.from({ length: taps }, (_, t) => t).filter((t) => mod(r + pad - t * dilation, stride) === 0).reverse();
     const [first = 0, second] = reaching;
