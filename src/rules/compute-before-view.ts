@@ -1,15 +1,17 @@
 /**
- * Work on each element by itself gives the same wherever it is done: behind a convolution or product it is done before
- * the result is looked at through a Transpose or Reshape, so that the kernel does it that has the sums at hand.
+ * Work on each element by itself gives the same wherever it is done: behind a convolution, product or normalisation it
+ * is done before the result is looked at through a Transpose or Reshape, so that the kernel does it that has the values
+ * at hand. What is not constant, such as a residual, is looked at the other way round instead: a Transpose costs nothing.
  */
 import { dimEqual, dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
 import { GraphBuilder } from "../graph/build.ts";
 import type { Node, Value } from "../graph/graph.ts";
+import type { OpDef } from "../graph/op.ts";
 import {
-  Abs, Add, Cast, Ceil, Celu, Clip, Conv, Cos, Div, Elu, Erf, Exp, Flatten, Floor, Gelu, HardSigmoid, HardSwish, LeakyRelu, Log, MatMul, Max, Min, Mish, Mul, Neg, Pow, PRelu, Reciprocal, Relu, Reshape, Round, Selu, Sigmoid, Sign, Sin, Softplus,
-  Softsign, Sqrt, Squeeze, Sub, Swish, Tanh, ThresholdedRelu, Transpose, Unsqueeze,
+  Abs, Add, Cast, Ceil, Celu, Clip, Conv, Cos, Div, Elu, Erf, Exp, Flatten, Floor, Gelu, HardSigmoid, HardSwish, LayerNormalization, LeakyRelu, Log, MatMul, Max, Min, Mish, Mul, Neg, Pow, PRelu, Reciprocal, Relu, Reshape, RMSNormalization, Round, Selu,
+  Sigmoid, Sign, Sin, Softplus, Softsign, Sqrt, Squeeze, Sub, Swish, Tanh, ThresholdedRelu, Transpose, Unsqueeze,
 } from "../ops/index.ts";
-import { anyOf, op, parameter, value } from "../rewrite/pattern.ts";
+import { anyOf, op, parameter, value, type Pattern } from "../rewrite/pattern.ts";
 import { defineRule, exact, isRefusal, refuse, type Editor } from "../rewrite/rule.ts";
 import type { Refusal } from "../rewrite/site.ts";
 
@@ -21,12 +23,14 @@ const view = op([Flatten, Reshape, Squeeze, Transpose, Unsqueeze], [value("x")],
 const isView = (node: Node): boolean => view.ops.includes(node.op);
 const isElementwise = (node: Node): boolean => node.op.fusionKind === "elementwise" || node.op.fusionKind === "broadcast";
 
-/** Whether `x` is what a contraction gives, or views and element-wise work behind one make of it, and nothing else sees any of that. */
-function isOfContraction(x: Value): boolean {
+const normalises: ReadonlySet<OpDef> = new Set([LayerNormalization, RMSNormalization]);
+
+/** Whether `x` is what a contraction or normalisation gives, or views and element-wise work behind one make of it, and nothing else sees any of that. */
+function isComputed(x: Value): boolean {
   for (let at: Value | undefined = x; at; ) {
     const node: Node | undefined = at.producer?.node;
     if (!node || at.uses.length !== 1 || at.resultOf.length > 0 || node.outputs.length !== 1) return false;
-    if (node.op.anchor) return true;
+    if (node.op.anchor || normalises.has(node.op)) return true;
     if (!isView(node) && !isElementwise(node)) return false;
     at = node.inputs.find((v) => v?.producer !== undefined);
   }
@@ -56,12 +60,22 @@ function shapeBefore(node: Node, { name, type: { shape } }: Value): readonly Dim
   return [only.size, ...Array.from({ length: (node.inputs[0]?.type.shape.length ?? 0) - 1 - at }, () => 1)];
 }
 
+/** Whether a value beside the view is no constant and can be looked at the other way round; not where its own kernel had better do the work. */
+const turnable = (node: Node, v: Value): boolean => node.op === Transpose && !v.constant && !isComputed(v) && shapeEqual(v.type.shape, node.outputs[0]?.type.shape ?? []);
+function turned(v: Value, node: Node, edit: Editor): Value {
+  const perm = permutation(node, v.type.shape.length);
+  return edit.insert(Transpose, [v], { perm: perm.map((_, d) => perm.indexOf(d)) }, { name: `${node.name}_turned` });
+}
+
 function moved(v: Value | undefined, node: Node, edit: Editor): Value | undefined {
   if (!v || v.producer?.node === node) return v && node.inputs[0];
+  if (turnable(node, v)) return turned(v, node, edit);
   const dims = shapeBefore(node, v);
   if (isRefusal(dims) || !v.constant || shapeEqual(dims, v.constant.dims)) return v;
   return edit.constant({ ...v.constant, dims: dims.map(Number) }, v.name);
 }
+
+interface Match { readonly x: Value; readonly view: Node; readonly residual: Value | undefined }
 
 type End = (b: GraphBuilder, y: Value) => Value;
 const build = (end: End, more: (b: GraphBuilder, y: Value) => readonly Value[] = () => []) => () => {
@@ -73,10 +87,13 @@ const flat = (b: GraphBuilder, y: Value): Value => b.add(Reshape, [y, b.int64(0,
 
 export const computeBeforeView = defineRule({
   name: "compute-before-view",
-  doc: "Element-wise work, by itself or with a constant of one value or one a channel, on a Transpose or Reshape of what a convolution or product gives, is done before the view: the kernel that has the sums does it.",
+  doc: "Element-wise work, by itself or with a constant of one value or one a channel, on a Transpose or Reshape of what a convolution, product or normalisation gives, is done before the view: the kernel that has the values does it. So is work with a residual behind a Transpose.",
   stage: "move",
-  match: anyOf(op(ofOne, [view], { rest: true }), op(ofTwo, [view, parameter("other")]), op(ofTwo, [parameter("other"), view])),
-  beside: ({ x, view: node }) => (isOfContraction(x) ? [node] : undefined),
+  match: anyOf(
+    op(ofOne, [view], { rest: true }), op(ofTwo, [view, parameter("other")]), op(ofTwo, [parameter("other"), view]),
+    op(ofTwo, [view, value("residual")]), op(ofTwo, [value("residual"), view]),
+  ) as Pattern<Match>,
+  beside: ({ x, view: node, residual }) => (isComputed(x) && (!residual || turnable(node, residual)) ? [node] : undefined),
   where: [
     ({ view: node }, root) => {
       const result = root.outputs[0], seen = node.outputs[0];
@@ -84,7 +101,7 @@ export const computeBeforeView = defineRule({
     },
     ({ view: node }, root) => {
       for (const v of root.inputs) {
-        const shape = !v || v.producer?.node === node ? [] : shapeBefore(node, v);
+        const shape = !v || v.producer?.node === node || turnable(node, v) ? [] : shapeBefore(node, v);
         if (isRefusal(shape)) return shape;
       }
       return true;
@@ -105,6 +122,11 @@ export const computeBeforeView = defineRule({
       const b = new GraphBuilder(), heads = b.add(Transpose, [b.add(Reshape, [b.add(MatMul, [b.input("x", ["n", "s", 8]), b.random([8, 8])]), b.int64(0, 0, 2, 4)])], { perm: [0, 2, 1, 3] });
       return b.build(b.add(Mul, [heads, 0.5]));
     },
+    () => {
+      const b = new GraphBuilder(), x = b.input("x", ["n", 4, 5, 6]), rows = b.add(Transpose, [x], { perm: [0, 2, 3, 1] });
+      return b.build(b.add(Sub, [x, b.add(Transpose, [b.add(MatMul, [rows, b.random([4, 4])])], { perm: [0, 3, 1, 2] })]));
+    },
+    build((b, y) => b.add(Relu, [lastChannel(b, b.add(LayerNormalization, [y, b.random([6])]))])),
   ],
   refuses: {
     "interior-value-used": build((b, y) => { const z = lastChannel(b, y); return b.add(Add, [b.add(Relu, [z]), z]); }),

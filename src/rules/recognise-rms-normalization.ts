@@ -1,11 +1,11 @@
-/** x / √(mean(x²) + ε) · γ over the last axes, spelled out, is RMSNormalization. */
+/** x / √(mean(x²) + ε) · γ over the last axes or over one, spelled out, is RMSNormalization. */
 import { GraphBuilder } from "../graph/build.ts";
 import type { Value } from "../graph/graph.ts";
 import { Add, Div, Mul, Pow, Reciprocal, ReduceMean, Relu, RMSNormalization, Sqrt } from "../ops/index.ts";
 import { anyOf, commuted, numberIn, value, type ConstantValue, type Pattern } from "../rewrite/pattern.ts";
 import type { Node } from "../graph/graph.ts";
 import { defineRule, isRefusal, reassociates, refuse } from "../rewrite/rule.ts";
-import { byItsDeviation, normalisedFrom, parameterOf, storesFloat32 } from "./normalisation.ts";
+import { byItsDeviation, normalisedAxes, parameterOf, Rows, storesFloat32 } from "./normalisation.ts";
 
 const normal = byItsDeviation(value("x"));
 interface Match { readonly x: Value; readonly square: Node; readonly epsilon: ConstantValue; readonly gamma: Value | undefined }
@@ -28,23 +28,24 @@ export const recogniseRmsNormalization = defineRule({
   where: [({ x }) => storesFloat32.has(x.type.dtype) || refuse("dtype", `'${x.name}' is ${x.type.dtype}`, "none: only float32 and narrower floats are recognised")],
   numerics: reassociates(2e-5),
   rewrite(m, edit) {
-    const axis = normalisedFrom(m.x, m.square);
-    if (isRefusal(axis)) return axis;
-    const scale = parameterOf(m.gamma, 1, m.x, axis, "scale", edit);
+    const axes = normalisedAxes(m.x, m.square);
+    if (isRefusal(axes)) return axes;
+    const rows = new Rows(m.x, axes), scale = parameterOf(m.gamma, 1, rows, "scale", edit);
     if (isRefusal(scale)) return scale;
-    return edit.insert(RMSNormalization, [m.x, scale()], { axis: axis - m.x.type.shape.length, epsilon: numberIn(m.epsilon) });
+    return rows.apply(edit, (x, axis) => edit.insert(RMSNormalization, [x, scale()], { axis, epsilon: numberIn(m.epsilon) }));
   },
   example: build(divided, scaled),
   examples: [
     build((b, x, by) => b.add(Mul, [x, b.add(Reciprocal, [by])]), scaled),
     build((b, x, by) => b.add(Mul, [b.add(Div, [1, by]), x]), (_, n) => [n]),
     build(divided, scaled, [1, 2]),
+    build(divided, (b, n) => [b.add(Mul, [b.random([6, 1]), n])], [1]),
     build(divided, (b, n) => [b.add(Mul, [n, b.random([6, 1])])]),
     build(divided, (b, n) => [...scaled(b, n), b.add(Relu, [n])]),
   ],
   refuses: {
     keepdims: build((b, x, by) => b.add(Div, [x, by]), scaled, [-1], 0),
-    axes: build(divided, scaled, [1]),
+    axes: build(divided, scaled, [0, 1]),
     "interior-value-used": build((b, x, by) => b.add(Add, [b.add(Relu, [by]), b.add(Div, [x, by])]), scaled),
   },
 });

@@ -53,11 +53,12 @@ type Layouts = ReadonlyMap<Buffer, Layout>;
 /** The storages that move, with the new layout of every buffer in them. */
 function chooseStorages(program: Program, kernels: readonly Kernel[], storages: ReadonlyMap<Storage, readonly Buffer[]>): ReadonlyMap<Storage, Layouts> {
   const chosen = new Map<Storage, Layouts>(), refused = new Set<Storage>();
-  const storageOf = (buffer: Buffer): Storage => present(program.placements.get(buffer), `place of ${buffer.name}`).storage;
+  const storageOf = (buffer: Buffer): Storage => placementOf(program, buffer).storage;
   /** Tries to move the storage of a buffer seen as [N, C, spatial…]; true when that is new. */
   const move = (buffer: Buffer): boolean => {
     const storage = storageOf(buffer), buffers = storages.get(storage);
     if (!buffers || chosen.has(storage) || refused.has(storage)) return false;
+    if (liesByChannel(buffer, placementOf(program, buffer).layout)) { refused.add(storage); return false; }
     const layouts = channelsLast(program, buffers, buffer.shape.length);
     if (!layouts) { refused.add(storage); return false; }
     chosen.set(storage, layouts);
@@ -67,7 +68,7 @@ function chooseStorages(program: Program, kernels: readonly Kernel[], storages: 
   for (let changed = true; changed;) {
     changed = false;
     for (const k of kernels) {
-      const rank = spatialRank(k) ?? (k.structure ? undefined : joinedRank(k, (b) => chosen.has(storageOf(b))));
+      const rank = spatialRank(k) ?? (k.structure ? undefined : joinedRank(k, (b) => chosen.get(storageOf(b))?.get(b)));
       if (rank === undefined) continue;
       for (const buffer of [...k.inputs, ...k.outputs]) if (buffer.shape.length === rank && move(buffer)) changed = true;
     }
@@ -75,14 +76,20 @@ function chooseStorages(program: Program, kernels: readonly Kernel[], storages: 
   return chosen;
 }
 
-/** The rank at which a kernel touches a storage that moves. */
-function joinedRank(k: Kernel, moves: (b: Buffer) => boolean): number | undefined {
-  return [...k.inputs, ...k.outputs].find((b) => b.shape.length >= 3 && moves(b))?.shape.length;
+const placementOf = (program: Program, buffer: Buffer): Placement => present(program.placements.get(buffer), `place of ${buffer.name}`);
+
+/** Whether neighbours along axis 1, the channels, lie beside each other. */
+const liesByChannel = (b: Buffer, { strides }: Layout): boolean => b.shape[1] !== 1 && strides[1] === 1 && b.shape.slice(2).some((size) => size !== 1);
+
+/** The rank at which a kernel touches a storage that moves, seeing channels as axis 1; one that sees them as its last axis has its rows in place. */
+function joinedRank(k: Kernel, moved: (b: Buffer) => Layout | undefined): number | undefined {
+  const seen = (b: Buffer): boolean => { const layout = b.shape.length >= 3 ? moved(b) : undefined; return layout !== undefined && (b.shape[1] === 1 || layout.strides[1] === 1 || layout.strides.at(-1) !== 1); };
+  return [...k.inputs, ...k.outputs].find(seen)?.shape.length;
 }
 
 /** New layouts of all buffers of a storage whose whole is [N, C, spatial…] of this rank; undefined where one cannot be said. */
 function channelsLast(program: Program, buffers: readonly Buffer[], rank: number): Layouts | undefined {
-  const layoutOf = (b: Buffer): Layout => present(program.placements.get(b), `place of ${b.name}`).layout;
+  const layoutOf = (b: Buffer): Layout => placementOf(program, b).layout;
   const whole = wholeShape(program, buffers, rank);
   if (!whole) return undefined;
   const digits = digitsOf(whole);
@@ -101,7 +108,7 @@ function wholeShape(program: Program, buffers: readonly Buffer[], rank: number):
   const same = buffers.filter((b) => b.shape.length === rank), whole = same.find((b) => isWhole(program, b));
   if (whole) return whole.shape;
   for (const b of same) {
-    const { layout, storage } = present(program.placements.get(b), `place of ${b.name}`);
+    const { layout, storage } = placementOf(program, b);
     const [n = 1, , ...spatial] = b.shape, [strideN = 0, strideC = 0] = layout.strides, plane = dimProduct(spatial), dense = denseLayout(b.shape).strides;
     const image = n === 1 ? dimExactDiv(storage.bytes, byteSize(b.dtype)) : strideN;
     const channels = image === undefined ? undefined : dimExactDiv(image, plane);
@@ -112,7 +119,7 @@ function wholeShape(program: Program, buffers: readonly Buffer[], rank: number):
 }
 
 function isWhole(program: Program, b: Buffer): boolean {
-  const { layout, storage } = present(program.placements.get(b), `place of ${b.name}`);
+  const { layout, storage } = placementOf(program, b);
   const dense = denseLayout(b.shape);
   return layout.offset === 0 && layout.strides.every((s, d) => dimEqual(s, dense.strides[d] ?? 0)) && dimEqual(storage.bytes, dimMul(dimProduct(b.shape), byteSize(b.dtype)));
 }
