@@ -11,6 +11,7 @@ export const attention: CatalogueSection = {
     row("a softmax made safe for rows that are masked everywhere (Where, IsNaN)", "rule", "one kernel: weights of 0 where they are NaN or all scores of a row are −∞, and scores limited from below; a softmax alone takes the choice by partition. Weights that the mask chooses once more stay as written: a score may be as low as what the mask fills in", "recognise-attention"),
     row("a constant causal mask", "rule", "compared by position instead of read, with the keys behind each block passed over", "recognise-attention"),
     row("heads split and joined by Reshape and Transpose", "layout", "views: the kernel reads and writes the joined form"),
+    row("batch and heads merged for batched products and taken apart behind them (bmm)", "rule", "never merged, so that nothing is copied and a mask for all heads does not hide the attention", "multiply-without-merging"),
     row("query, key and value by three products", "rule", "one product with all columns; biases and activations that are alike are joined, each result is a view. A result that is a graph output, or has work of its own behind it, stays apart", "merge-sibling-products"),
     row("packed query, key and value taken apart by Split or Slice", "layout", "views"),
     row("biases of query, key and value", "partition", "in the epilogue of the product"),

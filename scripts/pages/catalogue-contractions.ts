@@ -8,7 +8,7 @@ export const contractions: CatalogueSection = {
     row("normalisation before a convolution", "rule", "where its conditions hold", "fold-batch-norm-into-following-conv"),
     row("normalisation before a transposed convolution, or before Gemm", "rule", "not into the weights: how many taps reach an element of a transposed convolution depends on its place; before Gemm the multiplication joins the producer's kernel", "decompose-batch-norm"),
     row("normalisation that stands alone, as one multiplication and addition", "rule", "where its conditions hold", "decompose-batch-norm"),
-    row("factors after a convolution or product", "rule", "where its conditions hold", "fold-mul-into-conv", "fold-mul-into-conv-transpose", "fold-mul-into-gemm", "fold-mul-into-matmul"),
+    row("factors after a convolution or product", "rule", "where its conditions hold", "fold-mul-into-biased-matmul", "fold-mul-into-conv", "fold-mul-into-conv-transpose", "fold-mul-into-gemm", "fold-mul-into-matmul"),
     row("sums after a convolution or product, as its bias", "rule", "the epilogue for MatMul of any rank", "fold-add-into-conv", "fold-add-into-conv-transpose", "fold-add-into-gemm"),
     row("factors and shifts before a convolution", "rule", "where its conditions hold", "fold-mul-into-following-conv", "fold-add-into-following-conv"),
     row("padding into the window that reads it", "rule", "zeros before MaxPool only where nothing is below 0 and every window has an element", "pad-into-conv", "pad-into-average-pool", "pad-into-max-pool"),

@@ -4,10 +4,10 @@ import { row, type CatalogueSection } from "./catalogue.ts";
 export const normalisation: CatalogueSection = {
   title: "Normalisation and reductions",
   rows: [
-    row("LayerNorm from mean, difference, square, root and quotient", "rule", "square as power or product, root as divisor, factor or power, with or without scale and bias; last axes, keepdims 1", "recognise-layer-normalization"),
+    row("LayerNorm from mean, difference, square, root and quotient", "rule", "square as power or product, root as divisor, factor or power, with or without scale and bias; last axes or a single one, keepdims 1", "recognise-layer-normalization"),
     row("LayerNorm between casts to float32 and back", "partition", "one call: the casts are in its loads and stores"),
     row("LayerNorm over channels between two transpositions", "layout", "the transpositions are views, so it is one call"),
-    row("LayerNorm over a leading axis, spelled out", "partition", "loops over elements and rows: four calls, since LayerNormalization takes last axes only"),
+    row("LayerNorm over a leading axis, spelled out", "rule", "LayerNormalization of the axis moved to the end: a view, which channels last makes rows in place", "recognise-layer-normalization", "recognise-rms-normalization"),
     row("LayerNorm and the addition of a bias", "rule", "the bias is part of the pattern", "recognise-layer-normalization"),
     row("RMSNorm, also with 1 + γ folded", "rule", "as LayerNorm; γ may be any constant that broadcasts, and 1 + γ of a constant is folded before", "recognise-rms-normalization"),
     row("addition of a residual, then LayerNorm or RMSNorm", "partition", "the addition joins the kernel of the product before it where there is one; else one kernel stores a row of it, where it lies if the sum is used again and in working memory if not, and normalises that row. Rows of fewer than 16 elements are better run side by side: two calls"),

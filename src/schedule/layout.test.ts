@@ -55,6 +55,15 @@ describe("layouts", () => {
       { strides: [280, 1, 56, 8], offset: 3 }, { strides: [280, 4, 1, 56, 8], offset: 0 },
     ]);
   });
+  it("rows of channels between convolutions are in place: what writes them stays as it is", () => {
+    const lastChannel: Layout = { strides: [280, 1, 56, 8], offset: 0 };
+    const p = program([2, 8, 5, 7], [{ shape: [2, 5, 7, 8], layout: { strides: [280, 7, 1, 35], offset: 0 } }]), [rows] = p.seen;
+    const normal = buffer("normal", [2, 5, 7, 8]), seen = buffer("seen", [2, 8, 5, 7]), z = buffer("z", [2, 8, 5, 7]), own = storage("normal", normal.shape);
+    const placements = new Map<Buffer, Placement>([...p.program.placements, [normal, { storage: own, layout: denseLayout(normal.shape) }], [seen, { storage: own, layout: lastChannel }], [z, { storage: storage("z", z.shape, "output"), layout: denseLayout(z.shape) }]]);
+    const steps = [...p.program.steps, call(copy(present(rows, "rows"), normal)), call(convolution(seen, present([...placements.keys()].find((b) => b.name === "w"), "w"), z))];
+    const after = chooseLayouts({ ...p.program, steps, placements }).placements;
+    expect([p.mid, present(rows, "rows"), normal, seen].map((b) => after.get(b)?.layout)).toEqual([lastChannel, denseLayout(normal.shape), denseLayout(normal.shape), lastChannel]);
+  });
   it("a concatenation that is read in another shape only goes by its parts", () => {
     for (const n of [1, 2]) {
       const p = program([n, 3, 5, 7], [{ shape: [n, 4, 2, 5, 7], layout: { strides: [280, 35, 140, 7, 1], offset: 0 } }]);

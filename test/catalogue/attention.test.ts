@@ -25,6 +25,13 @@ function attend(b: GraphBuilder, { q = same, k = (x) => transpose(b, x, 0, 1, 3,
 const scaled = (b: GraphBuilder, more: (s: Value) => Value = same): Form => ({ score: (s) => more(mul(b, s, root)) });
 const projected = (b: GraphBuilder, x: Value): Value => transpose(b, reshape(b, add(b, matmul(b, x, [16, 16]), b.random([16])), 0, -1, 2, 8), 0, 2, 1, 3);
 const joined = (b: GraphBuilder, x: Value): Value => reshape(b, transpose(b, x, 0, 2, 1, 3), 0, -1, 16);
+/** As exporters write batched products: three projections, of which the keys' has no bias, and two products over batch and heads in one axis. */
+function mergedAttention(b: GraphBuilder, scores: (s: Value) => Value): Value {
+  const x = b.input("x", ["n", 5, 16]), q = mul(b, add(b, matmul(b, x, [16, 16]), b.random([16])), root), k = matmul(b, x, [16, 16]), v = add(b, matmul(b, x, [16, 16]), b.random([16]));
+  const merged = (y: Value): Value => reshape(b, transpose(b, reshape(b, y, 0, -1, 2, 8), 0, 2, 1, 3), -1, 5, 8);
+  const weights = softmax(b, scores(product(b, merged(q), transpose(b, merged(k), 0, 2, 1))));
+  return matmul(b, joined(b, reshape(b, product(b, weights, merged(v)), -1, 2, 5, 8)), [16, 16]);
+}
 /** Heads turned by halves. */
 function rotated(b: GraphBuilder, x: Value): Value {
   const turned = concat(b, -1, b.add(op.Neg, [slice(b, x, -1, 4, 8)]), slice(b, x, -1, 0, 4));
@@ -72,6 +79,11 @@ testCatalogue(attention, {
       const x = b.input("x", ["n", 5, 16]), z = b.input("z", ["n", 7, 16]), y = b.input("y", ["n", 7, 16]);
       return matmul(b, joined(b, product(b, softmax(b, mul(b, product(b, projected(b, x), transpose(b, projected(b, z), 0, 1, 3, 2)), root)), projected(b, y))), [16, 16]);
     }, rule, finite),
+  },
+  "batch and heads merged for batched products and taken apart behind them (bmm)": {
+    "an encoder layer's, with the scale on the query": fuses(3, (b) => mergedAttention(b, same), ["multiply-without-merging", "fold-mul-into-biased-matmul", rule], finite),
+    "with a mask, added where the heads are apart": fuses(3, (b) => mergedAttention(b, (s) => reshape(b, add(b, reshape(b, s, -1, 2, 5, 5), b.input("m", ["n", 1, 5, 5])), -1, 5, 5)), ["multiply-without-merging", rule], finite),
+    "not: the merged scores are a result too": keeps(11, (b) => { let seen: Value | undefined; const y = mergedAttention(b, (s) => (seen = s)); return seen ? [y, relu(b, seen)] : y; }, rule, finite),
   },
   "query, key and value by three products": {
     "self-attention": fuses(3, (b) => {

@@ -35,8 +35,8 @@ testCatalogue(normalisation, {
     "the difference computed twice": fuses(1, (b) => { const x = rows(b), m = mean(b, x), d = b.add(op.Sub, [x, m]), e = b.add(op.Sub, [x, m]); return affine(b, b.add(op.Div, [d, root(b, add(b, mean(b, b.add(op.Pow, [e, 2])), 1e-5))])); }, layerNorm, finite),
     "over the last two axes": fuses(1, (b) => normalised(b, rows(b), { axes: [-2, -1] }), layerNorm, finite),
     "not: keepdims 0": keeps(3, (b) => normalised(b, b.input("x", [6, 6]), { keepdims: 0 }), layerNorm, finite),
-    "not: an axis that is not the last": keeps(4, (b) => normalised(b, rows(b), { axes: [1] }), layerNorm, finite),
-    "not: two means over other axes": keeps(3, (b) => { const x = rows(b), d = b.add(op.Sub, [x, mean(b, x, [-1])]); return b.add(op.Div, [d, root(b, add(b, mean(b, mul(b, d, d), [-2]), 1e-5))]); }, layerNorm, finite),
+    "over one axis that is not the last": fuses(1, (b) => normalised(b, rows(b), { axes: [1] }), layerNorm, finite),
+    "not: two means over other axes": keeps(2, (b) => { const x = rows(b), d = b.add(op.Sub, [x, mean(b, x, [-1])]); return b.add(op.Div, [d, root(b, add(b, mean(b, mul(b, d, d), [-2]), 1e-5))]); }, layerNorm, finite),
     "not: the difference from another mean": keeps(1, (b) => { const x = rows(b), z = rows(b, "z"), d = b.add(op.Sub, [x, mean(b, z)]); return b.add(op.Div, [d, root(b, add(b, mean(b, mul(b, d, d)), 1e-5))]); }, layerNorm, finite),
   },
   "LayerNorm between casts to float32 and back": {
@@ -46,7 +46,7 @@ testCatalogue(normalisation, {
     "channels last and back": fuses(1, (b) => transpose(b, b.add(op.LayerNormalization, [transpose(b, picture(b, 8), 0, 2, 3, 1), b.random([8]), b.random([8])]), 0, 3, 1, 2), [], finite),
   },
   "LayerNorm over a leading axis, spelled out": {
-    "channels": keeps(4, (b) => { const x = picture(b, 8); return add(b, mul(b, normalised(b, x, { axes: [1] }), b.random([8, 1, 1])), b.random([8, 1, 1])); }, layerNorm, finite),
+    "channels": fuses(1, (b) => { const x = picture(b, 8); return add(b, mul(b, normalised(b, x, { axes: [1] }), b.random([8, 1, 1])), b.random([8, 1, 1])); }, layerNorm, finite),
   },
   "LayerNorm and the addition of a bias": {
     "a bias behind another": fuses(1, (b) => add(b, b.add(op.LayerNormalization, [rows(b), b.random([8])]), b.random([8])), [], finite),
