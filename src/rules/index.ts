@@ -19,6 +19,7 @@ import { foldBatchNormIntoFollowingConv } from "./fold-batch-norm-into-following
 import { foldBatchNormIntoGemm } from "./fold-batch-norm-into-gemm.ts";
 import { foldBatchNormIntoMatMul } from "./fold-batch-norm-into-matmul.ts";
 import { foldChannelOrderIntoConv } from "./fold-channel-order-into-conv.ts";
+import { foldMulIntoBiasedMatMul } from "./fold-mul-into-biased-matmul.ts";
 import { foldMulIntoConvTranspose } from "./fold-mul-into-conv-transpose.ts";
 import { foldMulIntoConv } from "./fold-mul-into-conv.ts";
 import { foldMulIntoFollowingConv } from "./fold-mul-into-following-conv.ts";
@@ -43,6 +44,7 @@ import { mergeSiblingProducts } from "./merge-sibling-products.ts";
 import { mergeSlices } from "./merge-slices.ts";
 import { mergeSplitConvolutions } from "./merge-split-convolutions.ts";
 import { mergeSums } from "./merge-sums.ts";
+import { multiplyWithoutMerging } from "./multiply-without-merging.ts";
 import { packGatheredWeights } from "./pack-gathered-weights.ts";
 import { padAfterResize } from "./pad-after-resize.ts";
 import { padIntoAveragePool } from "./pad-into-average-pool.ts";
@@ -73,7 +75,7 @@ import { splitGatedProduct } from "./split-gated-product.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, addWithoutRegrouping, cascadeMaxPools, combineScales, computeBeforeView, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, splitGatedProduct, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, addWithoutRegrouping, cascadeMaxPools, combineScales, computeBeforeView, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoBiasedMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, multiplyWithoutMerging, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, splitGatedProduct, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -95,6 +97,7 @@ export const rules: readonly Rule[] = [
   foldBatchNormIntoGemm,
   foldBatchNormIntoMatMul,
   foldChannelOrderIntoConv,
+  foldMulIntoBiasedMatMul,
   foldMulIntoConvTranspose,
   foldMulIntoConv,
   foldMulIntoFollowingConv,
@@ -119,6 +122,7 @@ export const rules: readonly Rule[] = [
   mergeSlices,
   mergeSplitConvolutions,
   mergeSums,
+  multiplyWithoutMerging,
   packGatheredWeights,
   padAfterResize,
   padIntoAveragePool,
