@@ -9,7 +9,6 @@ import type { Node, Value } from "../graph/graph.ts";
 import type { OpDef } from "../graph/op.ts";
 import { Add, Cast, Div, MatMul, Mul, Relu, Reshape, Softmax, Sub, Transpose } from "../ops/index.ts";
 import { softmaxAxes } from "../ops/softmax.ts";
-import { permutationOf } from "../passes/eliminate.ts";
 import { op, value } from "../rewrite/pattern.ts";
 import { defineRule, exact, refuse, type Editor } from "../rewrite/rule.ts";
 
@@ -48,7 +47,7 @@ function attributesApart(node: Node): Node["attributes"] | undefined {
   const { op: own, attributes } = node, rank = node.outputs[0]?.type.shape.length ?? 0;
   if (own === MatMul) return node.inputs.every((v) => v?.type.shape.length === 3) ? attributes : undefined;
   if (own === Transpose) {
-    const [first, ...rest] = permutationOf(node);
+    const { perm } = attributes, [first, ...rest] = Array.isArray(perm) ? perm.map(Number) : [];
     return first === 0 ? { perm: [0, 1, ...rest.map((a) => a + 1)] } : undefined;
   }
   if (own === Softmax) {
