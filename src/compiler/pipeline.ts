@@ -59,12 +59,12 @@ export function build(graph: Graph, regions: readonly Region[], { reuse = true, 
   const laidOut = placeScratch(chooseLayouts(narrow));
   onStage({ name: "laid-out", program: laidOut });
   const narrowIntegers = integerNarrowing(laidOut);
-  const loops = new AlikeKernels(layoutsOf(laidOut), (kernel) => scheduleLoops(kernel, laidOut.placements));
+  const loops = new AlikeKernels(layoutsOf(laidOut), (kernel) => ({ kernel: scheduleLoops(kernel, laidOut.placements) }));
   const looped = mapKernels(laidOut, (kernel) => (kernel.structure ? kernel : loops.changed(narrowIntegers(kernel))));
   const { placements, ...structured } = placeScratch(scheduleStructures(looped, { relaxedSimd: true, winograd, ...(choices ? { choices } : {}) }));
   const scheduled = mapKernels({ placements, ...structured }, (kernel) => (kernel.structure ? scheduleLoops(kernel, placements) : kernel));
   onStage({ name: "scheduled", program: scheduled });
-  const legal = new AlikeKernels(layoutsOf(scheduled), (kernel) => inPhases(legalize(splitWork(kernel, threadWork), placements)));
+  const legal = new AlikeKernels(layoutsOf(scheduled), (kernel) => ({ kernel: inPhases(legalize(splitWork(kernel, threadWork), placements)) }));
   const program = shareWeights(mapKernels(scheduled, (kernel) => legal.changed(kernel)));
   onStage({ name: "legal", program });
   const plan = planMemory(program, { dims: programDims(program), reuse });

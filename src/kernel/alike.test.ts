@@ -16,7 +16,7 @@ function kernel(name: string, x: Buffer, y: Buffer, value: (x: Expr) => Expr): K
 }
 const counted = (change: (k: Kernel) => Kernel): { alike: AlikeKernels; calls: () => number } => {
   let calls = 0;
-  return { alike: new AlikeKernels((b) => rowMajor(b.shape, dimMul), (k) => { calls++; return change(k); }), calls: () => calls };
+  return { alike: new AlikeKernels((b) => rowMajor(b.shape, dimMul), (k) => { calls++; return { kernel: change(k) }; }), calls: () => calls };
 };
 const [a, b, c, d] = ["a", "b", "c", "d"].map((n) => buffer(n)) as [Buffer, Buffer, Buffer, Buffer];
 

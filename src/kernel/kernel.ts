@@ -22,6 +22,8 @@ export interface Kernel {
   readonly structure?: Structure;
   /** Output element i is written only after every read of input element i, so they may share memory. */
   readonly inPlace?: readonly { readonly input: Buffer; readonly output: Buffer }[];
+  /** Another kernel that is the same but for the buffers of its lists, which are in the same order. */
+  readonly like?: Kernel;
   /** The phases of a legal kernel that is done; they are this body's. */
   readonly phases?: readonly Phase[];
 }

@@ -4,6 +4,7 @@
  */
 import { dimMul, isSymbolic, type Dim } from "../core/dim.ts";
 import { byteSize, type DType } from "../core/dtype.ts";
+import type { Tensor } from "../core/tensor.ts";
 import { constant, dimExpr, i32, local, type Axis, type Buffer, type Expr, type Type } from "../kernel/expr.ts";
 import type { Choices, KernelChoice } from "./choices.ts";
 import type { Layout } from "../kernel/kernel.ts";
@@ -21,6 +22,9 @@ export interface ScheduleTarget {
   readonly choices?: Choices;
 }
 
+/** What may be asked of contents: answers that are compared by value. */
+export type Answer = boolean | number | string | readonly number[];
+
 /** What a schedule may ask about the program around a kernel. */
 export interface ScheduleContext {
   readonly target: ScheduleTarget;
@@ -28,6 +32,8 @@ export interface ScheduleContext {
   layout(buffer: Buffer): Layout;
   /** The weight a buffer is a view of, when its contents are known before a run (or when it is a stored default). */
   weight(buffer: Buffer): Weight | undefined;
+  /** What a schedule hangs on in a weight's contents; undefined where these are known only at the run. Nothing else may look at them. */
+  contents<T extends Answer>(weight: Weight, ask: (contents: Tensor) => T): T | undefined;
   /** The buffer that will hold `weight` packed by `spec`; equal requests give the same buffer. */
   packed(weight: Weight, spec: PackSpec, dtype: DType, length: number): Buffer;
 }

@@ -49,6 +49,7 @@ export function contextOf(c: KernelCase, relaxedSimd = false): { readonly contex
       target: { relaxedSimd },
       layout: (buffer) => c.layouts?.get(buffer) ?? denseLayout(buffer.shape),
       weight: (buffer) => weights.get(buffer),
+      contents: (weight, ask) => ("input" in weight.source ? undefined : ask(weight.source)),
       packed: (weight, spec, dtype, length) => {
         const key = weight.buffer.name + JSON.stringify(spec);
         const before = known.get(key);

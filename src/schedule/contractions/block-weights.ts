@@ -55,7 +55,8 @@ export function packBlockWeights(b: KernelBuilder, s: MatMulStructure): PackedBl
   const weight = known(b, q.weight), scales = known(b, q.scales), zeros = q.zeros && known(b, q.zeros);
   if (!weight || !scales || (q.zeros && !zeros)) return undefined;
   const blocks = Math.ceil(depth / q.block), block = Math.min(q.block, depth);
-  const span = range(weight.source), points = zeros ? range(zeros.source) : [0, 0] as const;
+  const span = b.context.contents(weight.weight, range), points = zeros ? b.context.contents(zeros.weight, range) : [0, 0] as const;
+  if (!span || !points) return undefined;
   const { bits, middle, unsigned } = packing(span, points, block % 2 === 0 || blocks === 1);
   const spec = bits === 8 ? panels(depth, n, q, weight, "int8", middle) : nibbles(depth, n, q, weight, middle);
   const of = b.packed(weight.weight, spec, bits === 8 ? "int8" : "uint8", packedLength([], spec));
@@ -81,13 +82,13 @@ function packing([low, high]: Range, [zero, last]: Range, inPairs: boolean): { r
   return { bits: 8, middle: one && fits(128, zero) ? zero : fits(128, 0) ? 0 : low + 128, unsigned: false };
 }
 
-interface Known { readonly weight: Weight; readonly source: Tensor; readonly rows: number; readonly columns: number; readonly offset: number }
+interface Known { readonly weight: Weight; readonly rows: number; readonly columns: number; readonly offset: number }
 
 /** A constant matrix, with the distances of its elements. */
 function known(b: KernelBuilder, buffer: Buffer): Known | undefined {
   const weight = b.context.weight(buffer), { strides: [rows = 0, columns = 0], offset } = b.layout(buffer);
   if (!weight || "input" in weight.source || isSymbolic(rows) || isSymbolic(columns) || isSymbolic(offset)) return undefined;
-  return { weight, source: weight.source, rows, columns, offset };
+  return { weight, rows, columns, offset };
 }
 function range(t: Tensor): Range {
   const values = toNumbers(t);

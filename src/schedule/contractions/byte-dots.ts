@@ -38,8 +38,8 @@ const middleOf = (dtype: DType): number => (dtype === "uint8" ? 128 : 0);
 /** The spec of panels that become quads, and their terms; undefined where pairs must do. */
 export function quadPanels(b: KernelBuilder, weight: Weight, spec: PanelSpec): { readonly spec: PanelSpec; readonly terms: Buffer } | undefined {
   const padded = spec.strideK.some((a) => a.padded !== undefined && a.padded !== a.size);
-  if ("input" in weight.source || spec.as !== "int8" || spec.kStep !== 2 || spec.nr !== 8 || spec.k === 0 || spec.k % 4 !== 0 || padded) return undefined;
-  if (!spanSevenBits(weight.source, spec)) return undefined;
+  if (spec.as !== "int8" || spec.kStep !== 2 || spec.nr !== 8 || spec.k === 0 || spec.k % 4 !== 0 || padded) return undefined;
+  if (!b.context.contents(weight, (t) => spanSevenBits(t, spec))) return undefined;
   const quads: PanelSpec = { ...spec, quads: true }, terms = { kind: "terms" as const, of: quads };
   return { spec: quads, terms: b.packed(weight, terms, "int32", packedLength([], terms)) };
 }

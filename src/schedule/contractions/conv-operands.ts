@@ -16,7 +16,7 @@ export function operandsOf(b: KernelBuilder, s: ConvStructure): Operands | undef
   const bytes = (dtype: string): boolean => dtype === "int8" || dtype === "uint8";
   if (s.accumulator.type.scalar !== "i32" || !bytes(s.input.dtype) || !bytes(s.weight.dtype) || !weight) return undefined;
   const subtract = knownZeroPoints(b, s.zeroPoints?.weight ?? constant(0, i32), new Set([s.group, s.channel]), Number(s.group.extent) * Number(s.channel.extent));
-  return subtract === undefined ? undefined : { kind: { kind: "pairs", b: packedDtype(weight, subtract) }, subtract };
+  return subtract === undefined ? undefined : { kind: { kind: "pairs", b: packedDtype(b, weight, subtract) }, subtract };
 }
 
 /**

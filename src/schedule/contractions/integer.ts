@@ -37,21 +37,22 @@ export function knownZeroPoints(b: KernelBuilder, zero: Expr, axes: ReadonlySet<
   if (zero.kind !== "load") return undefined;
   const weight = b.context.weight(zero.buffer), layout = b.layout(zero.buffer);
   if (!weight || "input" in weight.source || isSymbolic(layout.offset) || layout.offset !== 0) return undefined;
-  const values = toNumbers(weight.source);
-  if (values.length === 1) return values[0];
+  const values = b.context.contents(weight, (t) => Array.from(toNumbers(t)));
+  if (values?.length === 1) return values[0];
   const varying = zero.indices.filter((e) => mentions(e, axes));
   const others = zero.indices.every((e) => varying.includes(e) || sizeValue(e) === 0);
   const [only] = varying;
-  if (!only || varying.length !== 1 || !others || !linearIn(only, axes) || values.length !== count) return undefined;
-  return Array.from(values);
+  if (!only || varying.length !== 1 || !others || !linearIn(only, axes) || values?.length !== count) return undefined;
+  return values;
 }
 
 /** The narrowest dtype that holds a weight less its zero points: int8 loads widen for free. */
-export function packedDtype(weight: Weight, subtract: number | readonly number[]): "int8" | "int16" {
-  if ("input" in weight.source) return "int16";
-  const [low, high] = range(weight.source);
+export function packedDtype(b: KernelBuilder, weight: Weight, subtract: number | readonly number[]): "int8" | "int16" {
   const less = typeof subtract === "number" ? [subtract] : subtract;
-  return low - Math.max(...less) >= -128 && high - Math.min(...less) <= 127 ? "int8" : "int16";
+  return b.context.contents(weight, (t) => {
+    const [low, high] = range(t);
+    return low - Math.max(...less) >= -128 && high - Math.min(...less) <= 127 ? "int8" : "int16";
+  }) ?? "int16";
 }
 function range(t: Tensor): readonly [number, number] {
   const values = toNumbers(t);

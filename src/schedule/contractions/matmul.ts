@@ -182,7 +182,7 @@ function packWeight(b: KernelBuilder, s: MatMulStructure, rows: readonly Axis[])
   const subtract = integer ? knownZeroPoints(b, integer.zero, new Set([s.n]), Number(s.n.extent)) : 0;
   const plain = weight && panelSpec(b, right.buffer, right.indices, s, groups);
   if (!weight || !plain || subtract === undefined || (typeof subtract !== "number" && plain.groups !== 1)) return undefined;
-  const dtype = integer ? packedDtype(weight, subtract) : "float32";
+  const dtype = integer ? packedDtype(b, weight, subtract) : "float32";
   const pairs: PanelSpec = integer ? { ...plain, kStep: 2, as: dtype, ...(subtract === 0 ? {} : { subtract }) } : plain;
   const left = integer && integerOperand(s.a), shift = left && byteShift(left.load.buffer.dtype, left.zero, [...rows, s.k]);
   const quads = shift && quadPanels(b, weight, pairs), spec = quads?.spec ?? pairs;

@@ -5,6 +5,7 @@
 import { assertNever, present } from "../../core/assert.ts";
 import { byteSize, type DType } from "../../core/dtype.ts";
 import { mapNested, touchedBy } from "../../kernel/accesses.ts";
+import { AlikeKernels } from "../../kernel/alike.ts";
 import type { Buffer } from "../../kernel/expr.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { PackSpec, Placement, Program, Step, Storage, Weight } from "../../kernel/program.ts";
@@ -14,6 +15,7 @@ import type { ConvStructure } from "../../kernel/structure.ts";
 import { visitExpr, visitExprsOf, visitStmt } from "../../kernel/traverse.ts";
 import { signatureOf } from "../choices.ts";
 import { denseLayout, KernelBuilder, type ScheduleContext, type ScheduleTarget } from "../builder.ts";
+import { Asked } from "./asked.ts";
 import { scheduleAttention } from "./attention.ts";
 import { scheduleConvolution } from "./convolution.ts";
 import { scheduleMatMul } from "./matmul.ts";
@@ -92,13 +94,18 @@ export function scheduleStructures(program: Program, target: ScheduleTarget): Pr
     target,
     layout: (buffer) => program.placements.get(buffer)?.layout ?? denseLayout(buffer.shape),
     weight: (buffer) => weights.of(buffer),
+    contents: (weight, ask) => ("input" in weight.source ? undefined : ask(weight.source)),
     packed: (weight, spec, dtype, length) => weights.packed(weight, spec, dtype, length),
   };
+  const structures = new AlikeKernels((b) => context.layout(b), (k) => {
+    const asked = new Asked(context);
+    return { kernel: scheduleStructure(k, asked) ?? k, again: (to) => asked.again(to) };
+  });
   const done = new Map<Kernel, Kernel>();
   const kernel = (k: Kernel): Kernel => {
     const before = done.get(k);
     if (before) return before;
-    const after = k.structure ? scheduleStructure(k, context) ?? k : k;
+    const after = k.structure ? structures.changed(k) : k;
     done.set(k, after);
     return after;
   };

@@ -42,7 +42,7 @@ export function suitsWinograd(b: KernelBuilder, s: ConvStructure, p: ConvProblem
   if (!shape || !rowMajor || !b.winograd || s.transposed || s.group.extent !== 1 || isSymbolic(c) || isSymbolic(m) || c % 4 !== 0 || m % 4 !== 0 || c < leastChannels || m < leastChannels || c > m * mostInputs) return false;
   if (!isSymbolic(outer.count) && !isSymbolic(inner.count) && outer.count * inner.count < leastPositions) return false;
   if (filled(outer.count) * filled(inner.count) < leastFilled) return false;
-  return weight !== undefined && !("input" in weight.source) && weight.source.dtype === "float32" && winogradError(weight.source) <= largestError;
+  return weight !== undefined && b.context.contents(weight, (t) => t.dtype === "float32" && winogradError(t) <= largestError) === true;
 }
 
 /** Part of the positions of whole tiles that exist; unknown sizes are taken for large ones. */
