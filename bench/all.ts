@@ -7,7 +7,7 @@
 import { spawnSync } from "node:child_process";
 
 const scripts: readonly (readonly string[])[] = [
-  ["bench/bench.ts"],
+  ["bench/bench.ts", "--publish"],
   ["bench/threads.ts", "--publish"],
   ["bench/against-node.ts", "--publish"],
   ["bench/first-inference.ts", "--publish"],

@@ -1,17 +1,21 @@
-/** Results of benchmarks: JSON beside the benchmark, and a table in docs/performance.md between markers of its name. */
+/** Results of benchmarks: JSON beside the benchmark, and a table in docs/performance.md or the README between markers of its name. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { supports } from "../src/backends/wasm/load.ts";
 
 const root = join(import.meta.dirname, "..");
 
-/** Writes `bench/<name>.json`, and the lines into the page's part of that name. */
-export function publish(name: string, results: unknown, lines: readonly string[]): void {
-  writeFileSync(join(root, "bench", `${name}.json`), `${JSON.stringify(results, null, 1)}\n`);
-  const page = join(root, "docs", "performance.md"), text = readFileSync(page, "utf8");
-  const [open, close] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`];
+/** Figures of an engine with relaxed SIMD are others than the baseline's, and stand beside them. */
+const isRelaxed = supports("relaxed-simd");
+
+/** Writes `bench/<name>.json`, and the lines into the part of that name of a page; for engines with relaxed SIMD, `<name>-relaxed` and docs/performance.md. */
+export function publish(name: string, results: unknown, lines: readonly string[], page: "README.md" | "docs/performance.md" = "docs/performance.md"): void {
+  const own = isRelaxed ? `${name}-relaxed` : name, file = join(root, isRelaxed ? "docs/performance.md" : page), text = readFileSync(file, "utf8");
+  const [open, close] = [`<!-- bench:${own} -->`, `<!-- /bench:${own} -->`];
   const from = text.indexOf(open), to = text.indexOf(close);
-  if (from < 0 || to < from) throw new Error(`docs/performance.md has no part ${open}`);
-  writeFileSync(page, `${text.slice(0, from + open.length)}\n${lines.join("\n")}\n${text.slice(to)}`);
+  if (from < 0 || to < from) throw new Error(`${file} has no part ${open}`);
+  writeFileSync(join(root, "bench", `${own}.json`), `${JSON.stringify(results, null, 1)}\n`);
+  writeFileSync(file, `${text.slice(0, from + open.length)}\n${lines.join("\n")}\n${text.slice(to)}`);
 }
 
 /** A Markdown table. */
