@@ -247,6 +247,17 @@ describe("onnxfuse", () => {
     writeFileSync("m.om", readFileSync("m.om").subarray(0, 100));
     expect((await run("inspect m.om")).error).toMatch(/OF6002/);
   });
+  it("inspects the memory of artifacts whose sizes are told", async () => {
+    write("m.onnx", small);
+    await run("compile m.onnx");
+    expect((await run("inspect m.om")).out).toMatch(/placed when sizes are known .*--dim N=…/);
+    const at = async (n: number): Promise<{ bytes: number; lowerBound: number }> => (JSON.parse((await run(`inspect m.om --json --dim N=${n}`)).out) as { arena: { bytes: number; lowerBound: number } }).arena;
+    expect((await run("inspect m.om --dim N=100")).out).toMatch(/arena [\d.]+ KiB for \d+ blocks \(at least/);
+    const [few, many] = [await at(1), await at(1000)];
+    expect(few.bytes).toBeGreaterThanOrEqual(few.lowerBound);
+    expect(many.bytes).toBeGreaterThanOrEqual(16_000);
+    expect(many.bytes).toBeLessThanOrEqual(1.1 * many.lowerBound);
+  });
   it("compares results", async () => {
     write("a.onnx", small);
     write("b.onnx", { ...small, nodes: [small.nodes[0] as ModelSpec["nodes"][0], { type: "Neg", name: "n", inputs: ["t"], outputs: ["y"] }] });

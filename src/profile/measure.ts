@@ -16,7 +16,7 @@ export type Bound = "compute" | "cache" | "memory";
 
 export interface StepProfile extends ApartStep {
   /** What it has to do, at the sizes that were run; absent for host operators and where the artifact holds no report. */
-  readonly work?: { readonly kind: string; readonly nodes: readonly string[]; readonly operations: number; readonly bytes: number; readonly inputs: readonly string[]; readonly outputs: readonly string[] };
+  readonly work?: { readonly kind: string; readonly nodes: readonly string[]; readonly operations: number; readonly bytes: number; readonly inputs: readonly string[]; readonly outputs: readonly string[]; /** Its products are of integers. */ readonly integer?: boolean };
   /** Times it ran in a run, on average. */
   readonly count: number;
   /** Microseconds of one call. */
@@ -132,12 +132,18 @@ function symbolsOf(inputs: readonly { readonly name: string; readonly dims: read
 function atSizes(work: KernelWork, symbols: ReadonlyMap<string, number>): StepProfile["work"] | undefined {
   const [operations, ...moved] = [work.operations, work.read, work.weights, work.written].map((d) => evaluateDimJson(d, symbols));
   if (operations === undefined || moved.some((m) => m === undefined)) return undefined;
-  return { kind: work.kind, nodes: work.nodes, operations, bytes: moved.reduce<number>((n, m) => n + (m ?? 0), 0), inputs: work.inputs, outputs: work.outputs };
+  return { kind: work.kind, nodes: work.nodes, operations, bytes: moved.reduce<number>((n, m) => n + (m ?? 0), 0), inputs: typesAt(work.inputs, work.shapes?.inputs, symbols), outputs: typesAt(work.outputs, work.shapes?.outputs, symbols), ...(work.integer ? { integer: true } : {}) };
 }
 
-function standing({ operations, bytes }: { readonly operations: number; readonly bytes: number }, min: number, peaks: Peaks): Pick<StepProfile, "gflops" | "gbs" | "bound" | "attained"> {
+/** Types with the sizes that were run, where they are known. */
+const typesAt = (types: readonly string[], shapes: readonly (readonly DimJson[])[] | undefined, symbols: ReadonlyMap<string, number>): string[] => types.map((type, i) => {
+  const dims = shapes?.[i]?.map((d) => evaluateDimJson(d, symbols));
+  return dims === undefined || dims.includes(undefined) ? type : `${type.slice(0, type.indexOf("["))}[${dims.join(",")}]`;
+});
+
+function standing({ operations, bytes, integer }: { readonly operations: number; readonly bytes: number; readonly integer?: boolean }, min: number, peaks: Peaks): Pick<StepProfile, "gflops" | "gbs" | "bound" | "attained"> {
   const gflops = operations / min / 1000, gbs = bytes / min / 1000;
   const fits = bytes <= cacheBytes;
-  const computing = operations / peaks.gflops / 1000, moving = bytes / (fits ? peaks.cacheGBs : peaks.memoryGBs) / 1000;
+  const computing = operations / (integer ? peaks.integerGops : peaks.gflops) / 1000, moving = bytes / (fits ? peaks.cacheGBs : peaks.memoryGBs) / 1000;
   return { gflops, gbs, bound: computing >= moving ? "compute" : fits ? "cache" : "memory", attained: Math.max(computing, moving) / min };
 }

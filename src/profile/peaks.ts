@@ -1,5 +1,5 @@
 /**
- * What this machine reaches at best from WebAssembly on one thread: float32 operations in registers, and bytes read from
+ * What this machine reaches at best from WebAssembly on one thread: float32 operations and products of integers in registers, and bytes read from
  * the second-level cache and from memory. Small modules of our own, the best of several timings each.
  */
 import { encodeModule, FunctionBuilder, type WasmFunction } from "../backends/wasm/assembler.ts";
@@ -9,6 +9,8 @@ import { instructionSet } from "../backends/wasm/opcodes.ts";
 export interface Peaks {
   /** 10⁹ float32 operations a second, a product and a sum being two. */
   readonly gflops: number;
+  /** The same of narrow integers: dot products of int16, or of bytes where the engine has them. */
+  readonly integerGops: number;
   /** 10⁹ bytes a second, read from a cache (256 KiB) and from memory (64 MiB). */
   readonly cacheGBs: number;
   readonly memoryGBs: number;
@@ -24,7 +26,7 @@ const chains = 12, unrolled = 8;
 /** Measures for about a fifth of a second. */
 export async function measurePeaks(): Promise<Peaks> {
   const relaxedSimd = supports("relaxed-simd");
-  const module = encodeModule({ functions: [arithmetic(relaxedSimd), reading()], memoryPages: large / 65536, exports: [{ name: "arithmetic", function: 0 }, { name: "reading", function: 1 }] });
+  const module = encodeModule({ functions: [arithmetic(relaxedSimd), reading(), dots(relaxedSimd)], memoryPages: large / 65536, exports: [{ name: "arithmetic", function: 0 }, { name: "reading", function: 1 }, { name: "dots", function: 2 }] });
   const { instance } = await WebAssembly.instantiate(module, {});
   const { memory } = instance.exports;
   // Pages that were never written are one and the same.
@@ -34,6 +36,7 @@ export async function measurePeaks(): Promise<Peaks> {
   const flops = 2 * 4 * chains * turns, rounds = 32;
   return {
     gflops: flops / best(12, () => call("arithmetic", turns)) / 1e6,
+    integerGops: (4 * (relaxedSimd ? 8 : 4) * chains * turns) / best(12, () => call("dots", turns)) / 1e6,
     cacheGBs: (small * rounds) / best(12, () => { for (let i = 0; i < rounds; i++) call("reading", small); }) / 1e6,
     memoryGBs: large / best(5, () => call("reading", large)) / 1e6,
     relaxedSimd,
@@ -68,6 +71,26 @@ function arithmetic(relaxed: boolean): WasmFunction {
   countDown(f);
   sumOf(f, accumulators, "f32x4.add");
   f.lane("f32x4.extract_lane", 0);
+  return f;
+}
+
+/** The same of integers: every chain multiplies what it holds, taken as 8 int16 or as 16 bytes, and adds. */
+function dots(relaxed: boolean): WasmFunction {
+  const f = new FunctionBuilder("dots", { params: ["i32"], results: ["i32"] }, instructionSet());
+  const accumulators = Array.from({ length: chains }, () => f.local("v128")), [x, y] = [f.local("v128"), f.local("v128")];
+  for (const [into, value] of [[x, 0x01020301], [y, 3]] as const) { f.constant("i32", value); f.op("i32x4.splat"); f.setLocal(into); }
+  f.begin("loop");
+  for (const a of accumulators) {
+    f.get(a);
+    f.get(x);
+    if (!relaxed) f.op("i32x4.dot_i16x8_s");
+    f.get(y);
+    f.op(relaxed ? "i32x4.relaxed_dot_i8x16_i7x16_add_s" : "i32x4.add");
+    f.setLocal(a);
+  }
+  countDown(f);
+  sumOf(f, accumulators, "i32x4.add");
+  f.lane("i32x4.extract_lane", 0);
   return f;
 }
 

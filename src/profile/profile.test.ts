@@ -75,9 +75,23 @@ describe("a profile", () => {
     const p = await profileArtifact(artifact, () => feed(2), { runs: 1, warmup: 0 });
     expect(p.steps.every((s) => s.work === undefined && s.gflops === undefined)).toBe(true);
   });
+  it("has the sizes that were run, and holds products of integers against the peak of integers", async () => {
+    const { artifact, report } = await compile(modelBytes({
+      opset: 17, inputs: { x: { dtype: "uint8", dims: ["N", 8] } }, outputs: { y: { dtype: "int32", dims: ["N", 5] } },
+      initializers: { w: { dtype: "int8", dims: [8, 5], data: Int8Array.from({ length: 40 }, (_, i) => i - 20) } },
+      nodes: [{ type: "MatMulInteger", inputs: ["x", "w"], outputs: ["y"] }],
+    }));
+    expect(report.kernels[0]).toMatchObject({ kind: "matmul", integer: true, inputs: expect.arrayContaining(["uint8[N,8]"]) as string[] });
+    const p = await profileArtifact(artifact, () => ({ x: new Tensor("uint8", new Uint8Array(24), [3, 8]) }), { runs: 2, warmup: 0 }), [step] = p.steps;
+    expect(step?.work).toMatchObject({ integer: true, inputs: expect.arrayContaining(["uint8[3,8]"]) as string[], outputs: ["int32[3,5]"], operations: 2 * 3 * 8 * 5 });
+    const least = Math.max(240 / p.peaks.integerGops / 1000, (step?.work?.bytes ?? 0) / p.peaks.cacheGBs / 1000);
+    expect(step?.attained).toBeCloseTo(least / (step?.min ?? 1), 9);
+    expect((await compile(modelBytes(mixed))).report.kernels.every((k) => k.integer === undefined)).toBe(true);
+  });
   it("measures a machine that computes and reads", async () => {
     const peaks = await measurePeaks();
     expect(peaks.gflops).toBeGreaterThan(0.5);
+    expect(peaks.integerGops).toBeGreaterThan(peaks.gflops);
     expect(peaks.cacheGBs).toBeGreaterThan(peaks.memoryGBs / 2);
   });
 });

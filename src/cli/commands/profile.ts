@@ -62,17 +62,18 @@ function lines(profile: Profile, top: number): string[] {
     s.name, s.label, s.count % 1 ? s.count.toFixed(2) : String(s.count), us(s.min), us(s.mean), `${(100 * s.share).toFixed(1)} %`,
     s.gflops === undefined ? "-" : s.gflops.toFixed(1), s.gbs === undefined ? "-" : s.gbs.toFixed(1), standing(s),
   ]);
+  const winograd = shown.some((s) => s.work?.kind === "conv" && !s.work.integer && (s.attained ?? 0) > 1);
   const unsized = ran.some((s) => s.kind === "kernel" && !s.work);
   return [
     method,
-    `Peaks measured on this machine: ${peaks.gflops.toFixed(1)} GFLOP/s${peaks.relaxedSimd ? " (relaxed SIMD)" : ""}, ${peaks.cacheGBs.toFixed(1)} GB/s from the cache, ${peaks.memoryGBs.toFixed(1)} GB/s from memory.`,
+    `Peaks measured on this machine: ${peaks.gflops.toFixed(1)} GFLOP/s${peaks.relaxedSimd ? " (relaxed SIMD)" : ""}, ${peaks.integerGops.toFixed(1)} GOP/s of integers, ${peaks.cacheGBs.toFixed(1)} GB/s from the cache, ${peaks.memoryGBs.toFixed(1)} GB/s from memory.`,
     `${runs} runs: ${ms(whole.min)} ms at least, ${ms(whole.mean)} ms on average; ${ran.length} steps take ${ms(sum)} ms together, of which reading the clock is about ${(clock * ran.reduce((n, s) => n + s.count, 0)).toFixed(1)} us.`,
     "",
     ...table(["kernel", "region", "calls", "min us", "mean us", "share", "GFLOP/s", "GB/s", "bound"], rows),
     ...(ran.length > top ? [`… and ${ran.length - top} more (--top)`] : []),
     "",
     ...table(["region", "calls", "us in a run", "min us", "mean us", "max us", "share"], statistics(profile).map((s) => [s.label, s.count % 1 ? s.count.toFixed(2) : String(s.count), us(s.total), us(s.min), us(s.mean), us(s.max), `${(100 * s.share).toFixed(1)} %`])),
-    ...(shown.some((s) => (s.attained ?? 0) > 1) ? ["", "Operations are those of the direct computation: Winograd's convolutions do fewer, and reach more than the bound."] : []),
+    ...(winograd ? ["", "Operations are those of the direct computation: Winograd's convolutions do fewer, and reach more than the bound."] : []),
     ...(unsized ? ["", "Rates are missing where the artifact holds no report (--strip), or where sizes are told by data."] : []),
   ];
 }

@@ -1,6 +1,8 @@
 /** What each kernel of a program has to compute and move, for reports and profiles. */
+import { isStatic } from "../../core/dim.ts";
 import { dimToJson, formatDimJson, type DimJson } from "../../core/dim-json.ts";
 import type { Buffer } from "../../kernel/expr.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
 import type { Program } from "../../kernel/program.ts";
 import { allSteps } from "../../kernel/segments.ts";
 import { workOf } from "../../schedule/work.ts";
@@ -22,6 +24,10 @@ export interface KernelWork {
   /** Types and sizes, such as `float32[1,64,56,56]`. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
+  /** The same sizes to be evaluated; absent where all are numbers. */
+  readonly shapes?: { readonly inputs: readonly (readonly DimJson[])[]; readonly outputs: readonly (readonly DimJson[])[] };
+  /** Present where its products are of integers, of which a vector holds more. */
+  readonly integer?: true;
 }
 
 /** One entry per kernel, in the order of the steps. `program` is laid out but not scheduled. */
@@ -36,8 +42,12 @@ export function kernelWork(program: Program): KernelWork[] {
       kernel: kernel.name, kind: kernel.structure?.kind ?? "loops", nodes: origin.nodes,
       operations: dimToJson(operations), read: dimToJson(read), weights: dimToJson(weights), written: dimToJson(written),
       inputs: kernel.inputs.map(typeText), outputs: kernel.outputs.map(typeText),
+      ...([...kernel.inputs, ...kernel.outputs].every((b) => isStatic(b.shape)) ? {} : { shapes: { inputs: kernel.inputs.map(shapeJson), outputs: kernel.outputs.map(shapeJson) } }),
+      ...(multipliesIntegers(kernel) ? { integer: true as const } : {}),
     }];
   });
 }
 
+const shapeJson = ({ shape }: Buffer): DimJson[] => shape.map(dimToJson);
+const multipliesIntegers = ({ structure: s }: Kernel): boolean => (s?.kind === "matmul" || s?.kind === "conv") && s.accumulator.type.scalar === "i32";
 const typeText = ({ dtype, shape }: Buffer): string => `${dtype}[${shape.map((d) => formatDimJson(dimToJson(d))).join(",")}]`;
