@@ -1,17 +1,18 @@
 /** The frame of every command: user errors become one line a diagnostic and exit code 1, bugs keep their stack. */
 import { DiagnosticError, formatDiagnostic } from "../core/diagnostic.ts";
+import { progressTo } from "./progress.ts";
 
 /** What commands write to. */
 export interface Console {
   out(line: string): void;
   error(line: string): void;
-  /** Shows what long work is at, on a terminal; without text, clears it. */
+  /** Shows what long work is at (progress.ts); without text, clears it. */
   progress?(text?: string): void;
 }
 export const processConsole: Console = {
   out: (line) => { process.stdout.write(`${line}\n`); },
   error: (line) => { process.stderr.write(`${line}\n`); },
-  progress: (text = "") => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`); },
+  progress: progressTo(process.stderr),
 };
 
 /** Lines that describe an error. */

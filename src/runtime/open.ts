@@ -80,6 +80,7 @@ async function fileSource(file: OpenFile): Promise<{ readonly bytes: ByteSource 
 
 async function openResponse(response: Response): Promise<OpenedSource> {
   if (!response.ok) fail("OF7011", `${response.url || "the artifact"} could not be fetched: ${response.status} ${response.statusText}`);
+  if (response.bodyUsed) fail("OF7011", "the Response has been read already");
   const base = response.url === "" ? undefined : new URL(response.url);
   if (response.body) return openStream(response.body, undefined, base);
   return { bytes: new MemorySource(new Uint8Array(await response.arrayBuffer())), base, close: nothing };
