@@ -17,7 +17,7 @@ const kernelOf = (node: Node): readonly number[] => numbers(node, "kernel_shape"
 
 const taps = (node: Node): number => kernelOf(node).reduce((a, b) => a * b, 1);
 /** Pools of what a node pools, and whether one's windows are narrower than another's and fit in them. */
-const others = (node: Node): readonly Node[] => (node.inputs[0]?.uses ?? []).map((u) => u.node).filter((n) => n.op === MaxPool && n.graph === node.graph && n !== node);
+const others = (node: Node): readonly Node[] => (node.inputs[0]?.uses ?? []).map((u) => u.node).filter((n) => n.op === MaxPool && n.graph === node.graph && n !== node && n.outputs.slice(1).every((o) => o.uses.length === 0 && o.resultOf.length === 0));
 const fitsIn = (narrow: Node, wide: Node): boolean => taps(narrow) > 1 && taps(narrow) < taps(wide) && kernelOf(narrow).every((k, d) => k <= (kernelOf(wide)[d] ?? 0));
 
 /** The widest of the narrower pools; undefined also where a wider one is to read this one's result first. */
@@ -35,6 +35,12 @@ function isCentred(node: Node): boolean {
 }
 const centred = (node: Node): Verdict =>
   isCentred(node) || refuse("not-centred", `the windows of '${node.name}' do not lie evenly around every element`, "pool with strides and dilations of 1, an odd kernel and half of it as pads on both sides");
+
+/** Which of two nodes of a graph stands first. */
+function precedes(a: Node, b: Node): boolean {
+  for (const node of a.graph.nodes) if (node === a || node === b) return node === a;
+  return false;
+}
 
 /** Attributes of a pool with centred windows. */
 const around = (kernel: readonly number[]): Attributes => ({ kernel_shape: kernel, pads: [...kernel, ...kernel].map((k) => (k - 1) / 2) });
@@ -57,9 +63,11 @@ export const cascadeMaxPools = defineRule({
   numerics: exact,
   rewrite({ x, pool }, edit) {
     const narrow = present(narrower(pool), "a narrower pool"), wide = kernelOf(pool);
-    // Another one of the narrow pool stands where all that reads it comes later; the two become one.
+    const rest = around(wide.map((k, d) => k - (kernelOf(narrow)[d] ?? 1) + 1)), result = present(narrow.outputs[0], "a result");
+    if (precedes(narrow, pool)) return edit.insert(MaxPool, [result], rest, { name: pool.name, origins: pool.origins });
+    // One that stands where the wide pool stands takes the place of the narrow one, which all that reads it comes after.
     const first = edit.insert(MaxPool, [x], narrow.attributes, { name: narrow.name, origins: narrow.origins });
-    return edit.insert(MaxPool, [first], around(wide.map((k, d) => k - (kernelOf(narrow)[d] ?? 1) + 1)), { name: pool.name, origins: pool.origins });
+    return new Map([[present(pool.outputs[0], "a result"), edit.insert(MaxPool, [first], rest, { name: pool.name, origins: pool.origins })], [result, first]]);
   },
   example: build(around([5, 5]), around([9, 9]), around([13, 13])),
   examples: [
