@@ -93,8 +93,8 @@ describe("二 Conv + BN + ReLU", () => {
   it("folds the weights as the article's fuse_bn_to_conv does in float64", async () => {
     const { spec, weight, bias, norm } = convBnRelu("conv");
     write("fold.onnx", spec);
-    expect(place.run("atc --model=fold.onnx --framework=5 --output=fold --emit=onnx").code).toBe(0);
-    const graph = readModel(readFileSync(join(place.folder, "fold.onnx.fused.onnx".replace("fold.onnx.fused", "fold"))), operators).graph;
+    expect(place.run("atc --model=fold.onnx --framework=5 --output=folded --emit=onnx").code).toBe(0);
+    const graph = readModel(readFileSync(join(place.folder, "folded.onnx")), operators).graph;
     const conv = graph.nodes.find((n) => n.op.type === "Conv");
     const [, w, b] = conv?.inputs ?? [];
     const g = toNumbers(norm.gamma), v = toNumbers(norm.variance), m = toNumbers(norm.mean), beta = toNumbers(norm.beta), b0 = toNumbers(bias), w0 = toNumbers(weight);

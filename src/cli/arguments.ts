@@ -48,7 +48,7 @@ function explain(e: CommanderError, specs: readonly OptionSpec[]): never {
       return fail("OF1001", `there is no option --${name}`, { hint: near === undefined ? "see --help" : `did you mean --${near}?` });
     }
     case "commander.optionMissingArgument": return fail("OF1002", `${option.split(" ")[0] ?? ""} needs a value`, { hint: "see --help" });
-    case "commander.excessArguments": return fail("OF1001", e.message.replace(/^error: /, ""), { hint: "options start with --" });
-    default: return fail("OF1001", e.message.replace(/^error: /, ""), { hint: "see --help" });
+    case "commander.excessArguments": return fail("OF1001", e.message.replace(/^error: /, "").replace(/\.$/, ""), { hint: "options start with --" });
+    default: return fail("OF1001", e.message.replace(/^error: /, "").replace(/\.$/, ""), { hint: "see --help" });
   }
 }

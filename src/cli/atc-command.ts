@@ -70,11 +70,11 @@ async function work(values: Values, environment: Environment, console: Console):
   const source = readModelFile(model);
   if (mode === "3") {
     const report = values["check_report"] ?? "check_result.json";
-    const failed = checkModel(source, model, (result) => writeJson(report, result));
+    const failed = checkModel(source, model, (result) => writeJson(report, result, model));
     if (failed) throw new DiagnosticError(failed);
     return;
   }
-  if (mode === "1") return writeJson(values["json"] ?? "", modelJson(source, operators, values["dump_mode"] === "1"));
+  if (mode === "1") return writeJson(values["json"] ?? "", modelJson(source, operators, values["dump_mode"] === "1"), model);
   const output = outputPath(values);
   const budget = values["verify_budget"];
   if (budget !== undefined && !/^\d+(\.\d+)?$/.test(budget)) fail("OF1002", `--verify_budget=${budget} is not a number of seconds`);
@@ -84,7 +84,7 @@ async function work(values: Values, environment: Environment, console: Console):
   const savePath = environment["GE_GRAPH_SAVE_PATH"];
   const saved = savePath ? savedGraphs(source, options, savePath) : { files: [], lines: [] };
   const write = (file: OutputFile, report: CompileResult["report"], external: readonly OutputFile[]): void => {
-    writeFiles([...saved.files, file, ...external, ...statistics(report, values), ...debug, ...(dumps?.files() ?? [])]);
+    writeFiles([...saved.files, file, ...external, ...statistics(report, values), ...debug, ...(dumps?.files() ?? [])], model);
     for (const line of saved.lines) console.out(line);
   };
   if (values["emit"] === "onnx") {

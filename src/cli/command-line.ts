@@ -44,11 +44,11 @@ export function parseCommandLine(argv: readonly string[], command: Command): Com
 }
 
 function explain(e: CommanderError, names: readonly string[]): never {
-  const message = e.message.replace(/^error: /, "");
+  const message = e.message.replace(/^error: /, "").replace(/\.$/, "");
   if (e.code === "commander.unknownOption") {
-    const option = (/'([^']*)'/.exec(e.message)?.[1] ?? "").replace(/^--?/, "").replace(/=.*$/, "");
-    const near = nearestName(option.replaceAll("_", "-"), names);
-    fail("OF1001", `there is no option --${option}`, { hint: near === undefined ? "see --help" : `did you mean --${near}?` });
+    const written = (/'([^']*)'/.exec(e.message)?.[1] ?? "").replace(/=.*$/, ""), option = written.replace(/^--?/, "");
+    const near = option.length === 1 ? names.find((n) => n.startsWith(option)) : nearestName(option.replaceAll("_", "-"), names);
+    fail("OF1001", `there is no option ${written}`, { hint: near === undefined ? "see --help" : `did you mean --${near}?` });
   }
   if (e.code === "commander.optionMissingArgument") fail("OF1002", message, { hint: "see --help" });
   fail("OF1001", message, { hint: "see --help" });

@@ -109,8 +109,8 @@ describe("atc", () => {
   });
   it("writes ONNX, and graphs before and after", async () => {
     write("m.onnx", convBnRelu("conv1d").spec);
-    expect((await runAtc("--model=m.onnx --output=m --emit=onnx")).code).toBe(0);
-    expect(readModel(readFileSync("m.onnx"), operators).graph.nodes.map((n) => n.op.type)).toEqual(["Conv", "Relu"]);
+    expect((await runAtc("--model=m.onnx --output=emitted --emit=onnx")).code).toBe(0);
+    expect(readModel(readFileSync("emitted.onnx"), operators).graph.nodes.map((n) => n.op.type)).toEqual(["Conv", "Relu"]);
     write("chain.onnx", chain("mul-add-relu"));
     const saved = await runAtc("--model=chain.onnx --output=c", { GE_GRAPH_SAVE_PATH: "graphs" });
     expect(saved.out).toMatch(/before\.onnx: 3 nodes\n.*after\.onnx: 1 nodes/);
@@ -172,6 +172,20 @@ describe("atc", () => {
 });
 
 describe("onnxfuse", () => {
+  it("says what a command line gets wrong in its own words, and never writes over the model", async () => {
+    write("m.onnx", small);
+    const before = readFileSync("m.onnx");
+    for (const line of ["compile m.onnx --output m.onnx", "compile m.onnx --emit onnx --output ./m.onnx", "report m.onnx --output m.onnx"]) expect((await run(line)).error, line).toMatch(/OF1005: the result would replace the model/);
+    expect((await runAtc("--model=m.onnx --output=m --emit=onnx")).error).toMatch(/OF1005: the result would replace the model/);
+    expect(readFileSync("m.onnx").equals(before)).toBe(true);
+    expect((await run("compile m.onnx --output m.om")).code).toBe(0);
+    expect((await run("compile m.om --output n.om")).error).toMatch(/OF2001: this is an artifact, not a model/);
+    expect((await run("compile m.onnx -o m.om")).error).toMatch(/OF1001: there is no option -o\. Hint: did you mean --output\?/);
+    expect((await run("compile m.onnx n.onnx")).error).toMatch(/got 2\. Hint/);
+    writeFileSync("x.json", '{"values": [1, 2, 3, 4]}');
+    expect((await run("run m.om --input x=x.json")).error).toMatch(/OF1014: it has no data/);
+    expect((await run("run m.om --input x=x.json --input x=x.json")).error).toMatch(/OF1013: an input is given two files/);
+  });
   it("compiles and runs on files", async () => {
     write("m.onnx", small);
     const compiled = await run("compile m.onnx --dim N=2");

@@ -35,6 +35,7 @@ export function feedsFor(session: Session, artifacts: readonly Uint8Array[], lin
     if (at <= 0) fail("OF1013", `'${text}' is not name=file`, { place: { field: "input" } });
     return [text.slice(0, at), text.slice(at + 1)];
   }));
+  if (files.size < line.values("input").length) fail("OF1013", "an input is given two files", { place: { field: "input" } });
   for (const name of files.keys()) if (!session.inputs.some((i) => i.name === name)) unknown(name, session.inputs);
   const sizes = new Map(Object.entries(parseDims(line.values("dim"))));
   const shapes = new Map(Object.entries(parseInputShapes(line.values("shape").join(";"), "shape")));
@@ -107,7 +108,8 @@ const integerKey = (key: string, file: string): bigint => (/^-?\d{1,18}$/.test(k
 function fromJson(value: unknown, port: Port, file: string): CoreTensor {
   const wrong = (message: string): never => fail("OF1014", message, { place: { file }, hint: 'write nested lists, or {"dims": [2], "data": [1, 2]}' });
   const given: { readonly type?: unknown; readonly dims?: unknown; readonly data?: unknown } = typeof value === "object" && value !== null && !Array.isArray(value) ? value : { data: value };
-  const { type = port.dtype, data = [] } = given;
+  const { type = port.dtype, data } = given;
+  if (data === undefined) return wrong("it has no data");
   if (!isDType(type)) return wrong(`there is no type '${String(type)}'`);
   const nested = dimsOf(data, mostAxes) ?? wrong(`its lists differ in length, or lie more than ${mostAxes} deep`);
   const dims: readonly unknown[] = Array.isArray(given.dims) ? given.dims : nested;

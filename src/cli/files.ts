@@ -18,6 +18,9 @@ const reasonOf = (e: unknown): string => {
   }
 };
 
+/** Whether bytes begin as artifacts do. */
+export const isArtifact = (bytes: Uint8Array): boolean => bytes[0] === 0x89 && bytes[1] === 0x4f && bytes[2] === 0x4d && bytes[3] === 0x46;
+
 /** A file's bytes. Fails with OF1004. */
 export function readBytes(path: string, what: string): Uint8Array {
   try {
@@ -35,6 +38,7 @@ export const readText = (path: string, what: string): string => new TextDecoder(
  */
 export function readModelFile(path: string): { model: Uint8Array; externalData: (location: string) => Uint8Array | undefined } {
   const model = readBytes(path, "the model");
+  if (isArtifact(model)) fail("OF2001", "this is an artifact, not a model: it is compiled already", { place: { file: path }, hint: "give the .onnx file that it was made of" });
   const folder = dirname(resolve(path));
   const allowed = [realpathSync(folder), dirname(realpathSync(path))];
   return {
@@ -58,9 +62,9 @@ export interface OutputFile { readonly path: string; readonly content: Uint8Arra
 
 /**
  * Writes files beside their final names and renames them when all are complete: on failure (OF1005) none of them, and
- * nothing of them, is left.
+ * nothing of them, is left. The file that they are made of, where it is given, is not replaced by one of them.
  */
-export function writeFiles(files: readonly OutputFile[]): void {
+export function writeFiles(files: readonly OutputFile[], source?: string): void {
   const made: string[] = [];
   const staged: { readonly path: string; readonly temporary: string }[] = [];
   const taken = new Set<string>();
@@ -68,6 +72,7 @@ export function writeFiles(files: readonly OutputFile[]): void {
     for (const { path, content } of files) {
       if (taken.has(resolve(path))) fail("OF1005", "two results would have this name", { place: { file: path }, hint: "give them other names or folders" });
       taken.add(resolve(path));
+      if (source !== undefined && isSameFile(path, source)) fail("OF1005", "the result would replace the model that it is made of", { place: { file: path }, hint: "give it another name" });
       attempt(path, () => {
         if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw Object.assign(new Error(), { code: "EISDIR" });
         makeFolder(dirname(resolve(path)), made);
@@ -82,6 +87,11 @@ export function writeFiles(files: readonly OutputFile[]): void {
     for (const folder of made.reverse()) attempt(folder, () => rmdirSync(folder));
     throw e;
   }
+}
+
+function isSameFile(a: string, b: string): boolean {
+  const [first, second] = [a, b].map((path) => statSync(path, { throwIfNoEntry: false }));
+  return first !== undefined && second !== undefined && first.ino === second.ino && first.dev === second.dev;
 }
 
 function attempt(path: string, action: () => void): void {
@@ -104,8 +114,8 @@ function makeFolder(folder: string, made: string[]): void {
 export const filesBeside = (path: string, files: Readonly<Record<string, Uint8Array>>): OutputFile[] =>
   Object.entries(files).map(([file, content]) => ({ path: join(dirname(path), file), content }));
 
-/** Writes one file. Fails with OF1005. */
-export const writeFile = (path: string, content: Uint8Array | string): void => writeFiles([{ path, content }]);
+/** Writes one file, which is not to be `source`. Fails with OF1005. */
+export const writeFile = (path: string, content: Uint8Array | string, source?: string): void => writeFiles([{ path, content }], source);
 
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
-export const writeJson = (path: string, value: unknown): void => writeFile(path, jsonText(value));
+export const writeJson = (path: string, value: unknown, source?: string): void => writeFile(path, jsonText(value), source);

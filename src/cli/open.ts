@@ -4,10 +4,7 @@ import { dirname, join } from "node:path";
 import { compile, type CompileOptions } from "../api/index.ts";
 import { fail } from "../core/diagnostic.ts";
 import { load, type Session } from "../runtime/index.ts";
-import { readBytes, readModelFile } from "./files.ts";
-
-/** Whether bytes begin as artifacts do. */
-export const isArtifact = (bytes: Uint8Array): boolean => bytes[0] === 0x89 && bytes[1] === 0x4f && bytes[2] === 0x4d && bytes[3] === 0x46;
+import { isArtifact, readBytes, readModelFile } from "./files.ts";
 
 /** The artifact in a file, compiled first where it is a model. */
 export async function openArtifact(path: string, options: CompileOptions): Promise<Uint8Array> {

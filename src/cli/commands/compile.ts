@@ -46,7 +46,7 @@ export const compileCommand: Command = {
     }
     else ({ artifact: bytes, report, externalData, verification } = await compile(source, { ...options, verify: line.has("verify"), verifyBudget: line.count("verify-budget", 60) }));
     console.progress?.();
-    writeFiles([{ path: output, content: bytes }, ...filesBeside(output, externalData)]);
+    writeFiles([{ path: output, content: bytes }, ...filesBeside(output, externalData)], model);
     if (line.has("json")) console.out(JSON.stringify({ output, bytes: bytes.length, report, ...(verification ? { verification } : {}) }));
     else for (const text of [...summaryLines(report).map((l) => l.replace(/^\[GE\] /, "")), ...report.warnings.map((w) => `warning: ${w.message}`), ...(verification ? verificationLines(verification) : []), ...(compared === undefined ? [] : [compared]), `${output}: ${formatBytes(bytes.length)}`]) console.out(text);
     return 0;

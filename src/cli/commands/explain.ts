@@ -8,8 +8,8 @@ import { compileOptionsOf } from "../options/compile-options.ts";
 import { parseDims } from "../options/dims.ts";
 import { feedOptions, feedsFor } from "../feeds.ts";
 import { explanation, missedLines, ruleLines, storyLines } from "../evidence/explanation.ts";
-import { readBytes, readModelFile } from "../files.ts";
-import { isArtifact, loadBeside } from "../open.ts";
+import { isArtifact, readBytes, readModelFile } from "../files.ts";
+import { loadBeside } from "../open.ts";
 import { profile } from "../profile.ts";
 import { jsonOption, modelOptions, type Command, type CommandLine } from "./command.ts";
 

@@ -25,7 +25,7 @@ export const report: Command = {
     const output = line.value("output") ?? `${model.replace(/\.onnx$/, "")}.html`;
     const plain = page.data(compiled.report, parseDims(line.values("dim")));
     const data = line.has("time") ? await timed(plain, model, line) : plain, text = pageHtml(data, script);
-    writeFile(output, text);
+    writeFile(output, text, model);
     console.out(line.has("json") ? JSON.stringify({ output, bytes: text.length }) : `${output}: ${formatBytes(text.length)}`);
     return 0;
   },

@@ -46,7 +46,7 @@ export const tuneCommand: Command = {
       if (!choices) { console.error(`interrupted; ${Object.keys(measured).length} of ${Object.keys(variants).length} variants are measured, the same command goes on`); return interrupted; }
       writeChoicesFile(file, { model: key, measured, choices });
       const { artifact } = await compile(source, { ...options, choices });
-      writeFile(output, artifact);
+      writeFile(output, artifact, model);
       if (line.has("json")) { console.out(JSON.stringify({ choices, measured, file, output, bytes: artifact.length })); return 0; }
       for (const text of lines(measured)) console.out(text);
       console.out(file);
