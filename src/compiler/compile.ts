@@ -8,7 +8,7 @@ import { countNodes, Ledger } from "../passes/ledger.ts";
 import { guardValues } from "../passes/guard-values.ts";
 import { placeStates } from "../passes/place-states.ts";
 import { simplify } from "../passes/simplify.ts";
-import { attentionBlock } from "../schedule/contractions/attention.ts";
+import { attentionBlock } from "../schedule/contractions/attention-operands.ts";
 import { rules as builtInRules } from "../rules/index.ts";
 import type { Rule } from "../rewrite/rule.ts";
 import { approximated, approximations } from "./approximations.ts";

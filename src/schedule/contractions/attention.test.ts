@@ -14,7 +14,7 @@ import { scheduleStructure } from "./structures.ts";
 interface Options {
   readonly q: readonly number[]; readonly keys: number; readonly keyHeads?: number; readonly width?: number;
   readonly symbolic?: boolean;
-  readonly scale?: "pre" | "post";
+  readonly scale?: "pre" | "post"; readonly by?: number;
   /** Shape of the mask; `hidden` -Infinity in half of it, `all` everywhere in its first row. */
   readonly mask?: readonly number[]; readonly hidden?: "some" | "all";
   /** Layouts: heads inside the sequence (BSND), keys transposed. */
@@ -38,7 +38,7 @@ function expectedOf(o: Options, data: ReadonlyMap<Buffer, Tensor>, operands: rea
   const added = toNumbers(present(data.get(residual), "residual"));
   return new Uint8Array((o.residual ? values.map((x, i) => x + (added[i] ?? 0)) : values).buffer);
 }
-const attributesOf = (o: Options) => ({ scale: o.scale ? 0.5 : 1, scale_position: o.scale ?? "post", causal: Number(o.causal ?? false), window: o.window ?? 0, softcap: o.softcap ?? 0, least: o.least ?? -Infinity, empty_rows: o.empty ?? "nan" });
+const attributesOf = (o: Options) => ({ scale: o.scale ? (o.by ?? 0.5) : 1, scale_position: o.scale ?? "post", causal: Number(o.causal ?? false), window: o.window ?? 0, softcap: o.softcap ?? 0, least: o.least ?? -Infinity, empty_rows: o.empty ?? "nan" });
 
 function attentionCase(o: Options): { c: KernelCase; out: Buffer; expected: Uint8Array } {
   const [n = 1, h = 1, sq = 1, d = 1] = o.q, kh = o.keyHeads ?? h, width = o.width ?? d;
@@ -97,6 +97,16 @@ describe("attention", () => {
     check({ q: [1, 1, 10, 4], keys: 3, width: 1, scale: "post" });
   });
   it("several blocks of keys", () => check({ q: [1, 1, 9, 4], keys: 261 }));
+  it("scales that are taken into the queries, and scores too large for an exponent", () => {
+    for (const scale of ["pre", "post"] as const) {
+      check({ q: [1, 1, 17, 5], keys: 9, scale, by: 0.3 });
+      check({ q: [1, 1, 17, 5], keys: 9, scale, by: -0.3, causal: true });
+      check({ q: [1, 1, 11, 5], keys: 9, scale, by: 1e-6 });
+    }
+    check({ q: [1, 1, 11, 5], keys: 9, scale: "post", by: 0.3, mask: [11, 9], hidden: "some" });
+    check({ q: [1, 1, 11, 5], keys: 9, scale: "post", by: 3 });
+    for (const keys of [9, 300]) for (const size of [3e6, 1e9, 1e30, Infinity, NaN]) check({ q: [1, 1, 11, 5], keys, scale: "post", by: 0.3, odd: { q: { 5: size, 13: -size } } });
+  });
   it("values in panels, and dims that no panel holds", () => {
     for (const keys of [1, 7, 258]) for (const width of [3, 4, 5, 11]) check({ q: [1, 2, 17, 5], keys, keyHeads: 1, width, scale: "pre" });
     check({ q: [1, 1, 16, 6], keys: 270, width: 8, causal: true, offset: [250] });

@@ -4,31 +4,32 @@
  * product keys × queries, the softmax runs vertically, and the weighted values are a product value dims × queries.
  * Fewer than eight queries (decoding) take one row of scores each.
  *
+ * Scores that nothing is added to are logarithms to base 2 (attention-scale.ts). They are weighed relative to an integer, the
+ * next one from their maximum: it goes into the number that rounds the exponent, and sums are brought to another maximum
+ * by a power of two, without an error.
+ *
  * A -∞ that is not the maximum of a whole row adds nothing, as in the plain softmax; a row of nothing but -∞ gives NaN,
  * as its weights sum up to 0. Where such rows weigh nothing, the sum of weighted values is 0 already, or NaN where a value
  * is none; where that holds for every row without a softmax, weights that are NaN count in their sum only.
  */
 import { assertNever } from "../../core/assert.ts";
-import { byteSize } from "../../core/dtype.ts";
 import { dimMul, dimProduct, dimRange, isSymbolic, type Dim } from "../../core/dim.ts";
 import {
-  add, axisOf, binary, constant, eq, f32, f32x4, i32, lt, min, mul, select, splat, sub, type Axis, type Buffer, type Expr,
+  add, axisOf, binary, constant, eq, f32, f32x4, i32, lt, min, mul, select, splat, sub, unary, type Axis, type Expr,
 } from "../../kernel/expr.ts";
 import { assign, block, type Stmt } from "../../kernel/stmt.ts";
 import type { AttentionStructure, EpilogueStore } from "../../kernel/structure.ts";
-import { visitExpr } from "../../kernel/traverse.ts";
-import { affineAccess, bytesAlong, plus, substituteAxes, times, toIndex } from "../loops/affine.ts";
+import { plus, substituteAxes, times, toIndex } from "../loops/affine.ts";
 import { addressOf, loadAt, storeAt, type KernelBuilder } from "../builder.ts";
+import { attentionBlock, gathered, inPlace, keyRows, queryLanes, rowsFrom, valuePanels, type Operand } from "./attention-operands.ts";
+import { prescaled } from "./attention-scale.ts";
 import { Epilogue } from "./epilogue.ts";
 import { emitFill } from "../fill.ts";
 import { emitGemm, type DirectRows, type DotColumns, type GatheredRows, type RowColumns } from "./gemm.ts";
-import { emitInterleave, emitZero, isDistance, overRun, transpose4 } from "../loops/runs.ts";
-import { accumulate, declareAccumulators, laneOf, type ARows } from "./tile.ts";
+import { emitZero, isDistance, overRun, transpose4 } from "../loops/runs.ts";
+import { accumulate, declareAccumulators, laneOf } from "./tile.ts";
 import { replaceLocal } from "../loops/lanes.ts";
-import { expOfNegativeF32 } from "../legal/math-f32.ts";
-
-/** Queries and keys that a block of scores holds. */
-export const attentionBlock = { queries: 8, keys: 256 } as const;
+import { expOfNegativeF32, largestPower, powerBelow, powerOf } from "../legal/math-f32.ts";
 
 const { queries: lanes, keys: blockKeys } = attentionBlock;
 const vectors = lanes / 4;
@@ -55,25 +56,8 @@ export function scheduleAttention(b: KernelBuilder, s: AttentionStructure): Stmt
 /** Instructions for a query, roughly. */
 const workOfQuery = (s: AttentionStructure): Dim => dimMul(s.key.extent, Math.ceil((Number(s.dim.extent) + Number(s.valueDim.extent)) / 2) + 16);
 
-/** Rows of one operand: a float32 matrix over an outer and an inner axis, read in place or gathered. */
-interface Operand { readonly pointer: Expr; readonly rowBytes: Dim; readonly stepBytes: Dim }
-
-function inPlace(b: KernelBuilder, into: Stmt[], e: Expr, rows: Axis, steps: Axis, positions: ReadonlyMap<Axis, Expr>): Operand | undefined {
-  if (e.kind !== "load" || e.buffer.dtype !== "float32") return undefined;
-  const access = affineAccess(e.buffer, e.indices.map((x) => substituteAxes(x, positions)), new Set([rows, steps]), b.layout(e.buffer));
-  return access && { pointer: b.let(into, "operand", access.base), rowBytes: bytesAlong(access, rows), stepBytes: bytesAlong(access, steps) };
-}
-
-/** Evaluates `count` rows of an operand from `first` on into scratch, contiguous along `along`. */
-function gathered(b: KernelBuilder, into: Stmt[], e: Expr, rows: Axis, along: Axis, first: Expr, count: Expr, buffer: Buffer, positions: ReadonlyMap<Axis, Expr>): Operand {
-  const start = b.let(into, "gathered", addressOf(buffer));
-  const width = Number(along.extent);
-  b.loop(into, "i", 0, count, 1, blockKeys, (i, body) =>
-    emitFill(b, body, { to: b.let(body, "to", plus(start, times(i, width * 4))), dtype: "float32", value: e, along, count: width, positions: new Map([...positions, [rows, b.let(body, "row", plus(first, i))]]) }));
-  return { pointer: start, rowBytes: width * 4, stepBytes: 4 };
-}
-
-function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, positions: Map<Axis, Expr>): void {
+function manyQueries(b: KernelBuilder, into: Stmt[], given: AttentionStructure, positions: Map<Axis, Expr>): void {
+  const { structure: s, scale, binary: powers } = prescaled(given);
   const depth = Number(s.dim.extent), width = Number(s.valueDim.extent), rowBytes = lanes * 4;
   const scratch = {
     queries: b.temporary("queries", "float32", [depth, lanes]), scores: b.temporary("scores", "float32", [blockKeys, lanes]),
@@ -88,7 +72,7 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
   b.parallel(into, "s", s.query.extent, lanes, dimMul(workOfQuery(s), lanes), (from, body) => {
     // The last block ends with the last query; what the block before has stored is not stored again.
     const first = b.let(body, "first", min(from, sub(total, lanes)));
-    queryLanes(b, body, s, q, first, positions);
+    queryLanes(b, body, s, { to: q, first, scale, positions });
     if (!single) emitZero(b, body, o, width * lanes);
     const sink = sinkAt(b, body, s, positions);
     const most = overVectors((i) => b.let(body, `most${i}`, splat(sink ?? constant(-Infinity, f32), 4))), sum = overVectors((i) => b.let(body, `sum${i}`, splat(sink ? constant(1, f32) : emptySum(keys), 4)));
@@ -98,14 +82,15 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
     b.loop(body, "t", begin, end, blockKeys, s.key.extent, (t, inner) => {
       const count = b.let(inner, "count", min(constant(blockKeys, i32), sub(end, t)));
       const kRows: Operand = { ...k, pointer: b.let(inner, "k", plus(k.pointer, times(t, toIndex(k.rowBytes)))) };
-      const epilogue = new Epilogue(b, scoreStore(s, positions, { address: plus(plus(p, times(t, -rowBytes)), times(first, -4)), rowBytes }));
+      const now = most.map((m) => b.let(inner, "now", m));
+      const epilogue = new Epilogue(b, { ...scoreStore(s, positions, { address: plus(plus(p, times(t, -rowBytes)), times(first, -4)), rowBytes }), stored: (target, i, scores) => set(target, now[i] ?? scores, larger(now[i] ?? scores, scores)) });
       epilogue.begin(inner);
       overRows(b, inner, count, (body4, i, n) => {
         const accumulators = declareAccumulators(b, body4, { kind: "float" }, { rows: n, columns: lanes, lanes: 4 });
         accumulate(b, body4, { kind: "float" }, accumulators, 4, rowsFrom(kRows, i, n), { pointer: q, offsets: offsets(), stepBytes: rowBytes }, constant(depth, i32));
         epilogue.store(body4, { row: plus(t, i), column: first, columns: lanes, accumulators });
       });
-      softmaxBlock(b, inner, s, { scores: p, count, most, sum, values: single ? undefined : o, width });
+      softmaxBlock(b, inner, s, { scores: p, count, most, now, known: epilogue.inVectors, powers, sum, values: single ? undefined : o, width });
       overRows(b, inner, constant(width, i32), (body4, e, n) => {
         const at = b.let(body4, "o", plus(o, times(e, rowBytes)));
         const accumulators = Array.from({ length: n }, (_, i) => overVectors((j) => b.let(body4, "acc", single ? constant(0, f32x4) : loadAt(at, i * rowBytes + j * 16, "float32", f32x4))));
@@ -121,73 +106,6 @@ function manyQueries(b: KernelBuilder, into: Stmt[], s: AttentionStructure, posi
   });
 }
 
-/** to[dim][query], for the queries from `first` on. Where dims lie together, and where they are computed from such, they are read along them. */
-function queryLanes(b: KernelBuilder, into: Stmt[], s: AttentionStructure, to: Expr, first: Expr, positions: ReadonlyMap<Axis, Expr>): void {
-  const depth = Number(s.dim.extent);
-  if (alongLanes(b, s.q, s, positions) || depth < 4) {
-    b.loop(into, "d", 0, constant(depth, i32), 1, depth, (d, inner) =>
-      emitFill(b, inner, { to: b.let(inner, "to", plus(to, times(d, lanes * 4))), dtype: "float32", value: s.q, along: s.query, from: first, count: lanes, positions: new Map([...positions, [s.dim, d]]) }));
-    return;
-  }
-  const q = inPlace(b, into, s.q, s.query, s.dim, positions);
-  const rows = q && isDistance(q.stepBytes, 4) ? { ...q, pointer: b.let(into, "from", plus(q.pointer, times(first, toIndex(q.rowBytes)))) }
-    : gathered(b, into, s.q, s.query, s.dim, first, constant(lanes, i32), b.temporary("query_rows", "float32", [lanes, depth]), positions);
-  emitInterleave(b, into, rows.pointer, to, depth, lanes, rows.rowBytes);
-}
-
-/** Whether what is computed for queries and dims is read from elements that lie together along the queries. */
-function alongLanes(b: KernelBuilder, e: Expr, s: AttentionStructure, positions: ReadonlyMap<Axis, Expr>): boolean {
-  let found = false;
-  visitExpr(e, (x) => {
-    if (x.kind !== "load") return;
-    const access = affineAccess(x.buffer, x.indices.map((i) => substituteAxes(i, positions)), new Set([s.query, s.dim]), b.layout(x.buffer));
-    found ||= access !== undefined && isDistance(bytesAlong(access, s.query), byteSize(x.buffer.dtype)) && !isDistance(bytesAlong(access, s.dim), byteSize(x.buffer.dtype));
-  });
-  return found;
-}
-
-/** Keys as rows: where they lie if each is contiguous, else copied or computed once a head, as blocks of them are read for every block of queries. */
-function keyRows(b: KernelBuilder, into: Stmt[], s: AttentionStructure, positions: ReadonlyMap<Axis, Expr>): Operand {
-  const depth = Number(s.dim.extent), k = inPlace(b, into, s.k, s.key, s.dim, positions);
-  const copy = (): Buffer => b.temporary("keys", "float32", [s.key.extent, depth]);
-  if (!k) return gathered(b, into, s.k, s.key, s.dim, constant(0, i32), toIndex(s.key.extent), copy(), positions);
-  if (!isDistance(k.rowBytes, 4) || isDistance(k.stepBytes, 4) || depth === 1) return k;
-  const start = b.let(into, "keys", addressOf(copy()));
-  emitInterleave(b, into, k.pointer, start, toIndex(s.key.extent), depth, k.stepBytes);
-  return { pointer: start, rowBytes: depth * 4, stepBytes: 4 };
-}
-
-/** Value dims `first` … of the keys from `key` on, as rows of a tile. */
-type ValueRows = (into: Stmt[], first: Expr, count: number, key: Expr) => ARows;
-
-/** Blocks of queries that repay a copy of the values. */
-const repaying = 2;
-
-/**
- * Values, whose dims are rows: where they lie, or in panels [four dims][key][4], copied once a head. A tile of four dims
- * passes over a block of keys; in place it would touch a line of the cache for each of them, at a distance that is often a
- * power of two, so that the next tile finds none of these lines any more.
- */
-function valuePanels(b: KernelBuilder, into: Stmt[], s: AttentionStructure, positions: ReadonlyMap<Axis, Expr>): ValueRows {
-  const width = Number(s.valueDim.extent), keys = toIndex(s.key.extent);
-  const v = inPlace(b, into, s.v, s.valueDim, s.key, positions)
-    ?? columnsOf(gathered(b, into, s.v, s.key, s.valueDim, constant(0, i32), keys, b.temporary("values", "float32", [s.key.extent, width]), positions));
-  const inRows: ValueRows = (_, first, count, key) => rowsFrom({ ...v, pointer: plus(v.pointer, times(key, toIndex(v.stepBytes))) }, first, count);
-  const { upper } = dimRange(s.query.extent);
-  if (!isDistance(v.rowBytes, 4) || width < 4 || upper < repaying * lanes) return inRows;
-  const panels = b.let(into, "panels", addressOf(b.temporary("panels", "float32", [width >> 2, s.key.extent, 4])));
-  const panelBytes = b.letIndex(into, "panelBytes", times(keys, 16));
-  b.loop(into, "e", 0, constant(width >> 2, i32), 1, width, (e, body) => {
-    const from = b.let(body, "from", plus(v.pointer, times(e, 16))), to = b.let(body, "to", plus(panels, mul(e, panelBytes)));
-    b.loop(body, "i", 0, keys, 1, s.key.extent, (i, inner) => inner.push(storeAt(plus(to, times(i, 16)), 0, "float32", loadAt(plus(from, times(i, toIndex(v.stepBytes))), 0, "float32", f32x4))));
-  });
-  return (body, first, count, key) => {
-    if (count < 4 && width % 4 > 0) return inRows(body, first, count, key);
-    const panel = mul(binary("shr", first, constant(2, i32)), panelBytes);
-    return { pointers: [plus(plus(panels, panel), times(key, 16))], rowBytes: 4, stepBytes: 16 };
-  };
-}
-
 /** The sink of the head at hand. */
 const sinkAt = (b: KernelBuilder, into: Stmt[], s: AttentionStructure, positions: ReadonlyMap<Axis, Expr>): Expr | undefined =>
   s.sink && b.let(into, "sink", substituteAxes(s.sink, positions));
@@ -197,18 +115,11 @@ const emptySum = (keys: Expr): Expr => (keys.kind === "const" ? constant(keys.va
 
 const overVectors = <T>(f: (i: number) => T): T[] => Array.from({ length: vectors }, (_, i) => f(i));
 const offsets = (): number[] => overVectors((i) => i * 16);
-const columnsOf = (o: Operand): Operand => ({ pointer: o.pointer, rowBytes: o.stepBytes, stepBytes: o.rowBytes });
 
 /** The score expression as an epilogue that writes to scratch: rows are keys, lanes queries. */
 function scoreStore(s: AttentionStructure, positions: ReadonlyMap<Axis, Expr>, destination: { readonly address: Expr; readonly rowBytes: Dim }) {
   const store: EpilogueStore = { buffer: { name: "scores", dtype: "float32", shape: [] }, indices: [], value: s.score };
   return { stores: [store], accumulator: s.dot.name, rows: [s.key], column: s.query, positions, destinations: new Map([[store, destination]]) };
-}
-
-function rowsFrom(o: Operand, first: Expr, count: number): ARows {
-  const start = plus(o.pointer, times(first, toIndex(o.rowBytes)));
-  if (!isSymbolic(o.rowBytes)) return { pointers: [start], rowBytes: o.rowBytes, stepBytes: o.stepBytes };
-  return { pointers: Array.from({ length: count }, (_, i) => plus(start, times(constant(i, i32), toIndex(o.rowBytes)))), stepBytes: o.stepBytes };
 }
 
 /** Rows in tiles of 4, then what is left: one by one where only running tells how many. */
@@ -221,12 +132,12 @@ function overRows(b: KernelBuilder, into: Stmt[], count: Expr, body: (into: Stmt
 }
 
 /** Turns a block of scores into weights relative to the new maximum, and brings sums and values so far to that maximum. */
-function softmaxBlock(b: KernelBuilder, into: Stmt[], s: AttentionStructure, { scores, count, most, sum, values, width }: ScoreBlock): void {
-  const now = most.map((m) => b.let(into, "now", m));
+function softmaxBlock(b: KernelBuilder, into: Stmt[], s: AttentionStructure, of: ScoreBlock): void {
+  const { scores, count, most, now, known, powers, sum, values, width } = of;
   const rowBytes = lanes * 4;
   const end = b.let(into, "end", plus(scores, times(count, rowBytes))), pairs = b.let(into, "pairs", plus(scores, times(binary("and", count, constant(-2, i32)), rowBytes)));
   // Two keys a turn: vectors enough for operations not to wait for each other, as long as all loads stand before all stores.
-  const each = (visit: (offsets: readonly number[], p: Expr, body: Stmt[]) => void): void => {
+  const each: EachKey = (into, visit) => {
     const over = (begin: Expr, end: Expr, offsets: readonly number[]): void => {
       const axis: Axis = { name: b.name("p"), extent: 2 ** 31 - 1 };
       const body: Stmt[] = [];
@@ -236,13 +147,12 @@ function softmaxBlock(b: KernelBuilder, into: Stmt[], s: AttentionStructure, { s
     over(scores, pairs, [0, rowBytes]);
     over(pairs, end, [0]);
   };
-  each((offsets, p, body) => offsets.forEach((offset) => now.forEach((m, i) => set(body, m, larger(m, loadAt(p, offset + i * 16, "float32", f32x4))))));
-  const base = now.map((m) => b.let(into, "base", select(binary("eq", m, constant(-Infinity, f32x4)), constant(0, f32x4), m)));
-  const scale = most.map((m, i) => b.let(into, "scale", expOfNegativeF32(sub(m, base[i] ?? m))));
+  if (!known) each(into, (offsets, p, body) => offsets.forEach((offset) => now.forEach((m, i) => set(body, m, larger(m, loadAt(p, offset + i * 16, "float32", f32x4))))));
+  const { scale, weigh } = powers ? powersOfTwo(b, into, of, each) : exponentials(b, into, of);
   sum.forEach((x, i) => set(into, x, mul(x, scale[i] ?? x)));
   most.forEach((m, i) => set(into, m, now[i] ?? m));
-  each((offsets, p, body) => {
-    const weights = offsets.flatMap((offset) => base.map((m, i) => ({ at: offset + i * 16, i, value: b.let(body, "weight", expOfNegativeF32(sub(loadAt(p, offset + i * 16, "float32", f32x4), m))) })));
+  each(into, (offsets, p, body) => {
+    const weights = offsets.flatMap((offset) => sum.map((_, i) => ({ at: offset + i * 16, i, value: b.let(body, "weight", weigh(loadAt(p, offset + i * 16, "float32", f32x4), i)) })));
     for (const { at, i, value } of weights) {
       body.push(storeAt(p, at, "float32", weighed(s, value)));
       const total = sum[i];
@@ -254,7 +164,53 @@ function softmaxBlock(b: KernelBuilder, into: Stmt[], s: AttentionStructure, { s
     scale.forEach((x, i) => body.push(storeAt(at, i * 16, "float32", mul(loadAt(at, i * 16, "float32", f32x4), weighed(s, x)))));
   });
 }
-interface ScoreBlock { readonly scores: Expr; readonly count: Expr; readonly most: readonly Expr[]; readonly sum: readonly Expr[]; readonly values: Expr | undefined; readonly width: number }
+
+/** What brings sums so far to a block's maximum, and a score of vector i to its weight. */
+interface Weighing { readonly scale: readonly Expr[]; readonly weigh: (score: Expr, i: number) => Expr }
+/** Visits the keys of a block. */
+type EachKey = (into: Stmt[], visit: (offsets: readonly number[], p: Expr, body: Stmt[]) => void) => void;
+
+/** Rows of nothing but -∞ have the base 0, so that their weights are 0. */
+const finite = (m: Expr): Expr => select(binary("eq", m, constant(-Infinity, m.type)), zeroLike(m), m);
+
+function exponentials(b: KernelBuilder, into: Stmt[], { most, now }: ScoreBlock): Weighing {
+  const base = now.map((m) => b.let(into, "base", finite(m)));
+  const scale = most.map((m, i) => b.let(into, "scale", expOfNegativeF32(sub(m, base[i] ?? m))));
+  return { scale, weigh: (score, i) => expOfNegativeF32(sub(score, base[i] ?? score)) };
+}
+
+/** Scores relative to the next integer of their maximum: where that is too large for `powerOf` to take it off, it is taken off before. */
+function powersOfTwo(b: KernelBuilder, into: Stmt[], { most, now }: ScoreBlock, each: EachKey): Weighing {
+  const base = now.map((m) => b.let(into, "base", unary("ceil", finite(m))));
+  const scale = most.map((m, i) => b.let(into, "scale", powerOf(sub(unary("ceil", m), base[i] ?? m), powerBelow(zeroLike(m)))));
+  const left = base.map((x) => b.let(into, "left", x));
+  const magnitude = b.let(into, "magnitude", base.map((x) => unary("abs", x)).reduce((x, y) => binary("pmax", x, y)));
+  const large: Stmt[] = [];
+  each(large, (offsets, p, body) => {
+    const scores = offsets.flatMap((offset) => base.map((x, i) => ({ at: offset + i * 16, value: b.let(body, "score", sub(loadAt(p, offset + i * 16, "float32", f32x4), x)) })));
+    for (const { at, value } of scores) body.push(storeAt(p, at, "float32", value));
+  });
+  for (const x of left) set(large, x, zeroLike(x));
+  const largest = [0, 1, 2, 3].map((lane) => laneOf(magnitude, lane)).reduce((x, y) => binary("pmax", x, y));
+  into.push({ kind: "if", condition: binary("lt", constant(largestPower, f32), largest), then: block(...large) });
+  const parts = left.map((x) => { const { low, offset } = powerBelow(x); return { low: b.let(into, "low", low), offset: b.let(into, "offset", offset) }; });
+  return { scale, weigh: (score, i) => powerOf(score, parts[i] ?? powerBelow(zeroLike(score))) };
+}
+
+interface ScoreBlock {
+  readonly scores: Expr;
+  readonly count: Expr;
+  /** The largest scores before this block, and with it: complete if `known`. */
+  readonly most: readonly Expr[];
+  readonly now: readonly Expr[];
+  readonly known: boolean;
+  /** Scores are logarithms to base 2. */
+  readonly powers: boolean;
+  readonly sum: readonly Expr[];
+  /** Weighted values so far; undefined where there are none yet. */
+  readonly values: Expr | undefined;
+  readonly width: number;
+}
 
 /** A weight as it is met by values: 0 for NaN where rows without a softmax weigh nothing. */
 const weighed = (s: AttentionStructure, weight: Expr): Expr => (s.emptyRows === "undefined" ? binary("pmax", zeroLike(weight), weight) : weight);

@@ -32,6 +32,8 @@ export interface EpilogueSpec {
   readonly positions: ReadonlyMap<Axis, Expr>;
   /** Stores that go to memory instead of to their buffer's indices: the address of row 0, column 0; columns are consecutive unless said. */
   readonly destinations?: ReadonlyMap<EpilogueStore, Destination>;
+  /** Told of every vector of four that a tile stores, by its number in the row, where the epilogue is `inVectors`. */
+  readonly stored?: (into: Stmt[], vector: number, value: Expr) => void;
 }
 
 export interface Destination { readonly address: Expr; readonly rowBytes: Dim; readonly columnBytes?: number }
@@ -119,6 +121,8 @@ interface Element {
   readonly sums: readonly Expr[];
   /** Lanes that exist. */
   readonly valid: number;
+  /** Which vector of the tile's row it is. */
+  readonly vector?: number;
   readonly pointer: (key: Load | EpilogueStore) => LanePointer | undefined;
 }
 
@@ -143,6 +147,11 @@ export class Epilogue {
     this.accumulators = [spec.accumulator, ...(spec.others ?? [])];
     this.cost = costOf(spec.stores);
     this.costly = isCostly(spec.stores);
+  }
+
+  /** Whether tiles of whole vectors, no wider than `unrolledColumns`, are stored by vectors. */
+  get inVectors(): boolean {
+    return this.values.every(({ store, expression }) => this.spec.destinations?.has(store) === true && expression.vectorisable(expression.value) && expression.value.type.scalar !== "bool");
   }
 
   /** Declares the addresses that rows and columns start from. Everything outside the tile's axes must be bound here. */
@@ -179,7 +188,7 @@ export class Epilogue {
           return p && moved(p.at, p.access.columnBytes, j * lanes);
         };
         const width = row.length * lanes, others = (tile.others ?? []).map((from) => this.b.let(into, "other", loadAt(from, (i * width + j * lanes) * 4, dtypeOf(acc.type), acc.type)));
-        this.elements(into, plus(tile.row, i), [{ column: plus(tile.column, j * lanes), sums: [acc, ...others], valid, pointer: at }]);
+        this.elements(into, plus(tile.row, i), [{ column: plus(tile.column, j * lanes), sums: [acc, ...others], valid, vector: j, pointer: at }]);
       });
     });
   }
@@ -206,7 +215,7 @@ export class Epilogue {
   private storeVectors(into: Stmt[], row: Expr, column: Expr, columns: number, from: readonly Expr[], dtype: DType, type: Type): void {
     const starts = new Map(this.accesses.map((a) => [a.key, { laneBytes: a.columnBytes, offset: 0, pointer: this.b.letIndex(into, "p", plus(plus(a.base, times(row, toIndex(a.rowBytes))), times(column, toIndex(a.columnBytes)))) }]));
     const vectors = Array.from({ length: Math.ceil(columns / 4) }, (_, v): Element => ({
-      column: plus(column, v * 4), valid: Math.min(4, columns - v * 4), sums: from.map((at) => this.b.let(into, "acc", loadAt(at, v * 16, dtype, type))),
+      column: plus(column, v * 4), valid: Math.min(4, columns - v * 4), vector: v, sums: from.map((at) => this.b.let(into, "acc", loadAt(at, v * 16, dtype, type))),
       pointer: (key) => { const p = starts.get(key); return p && moved(p, p.laneBytes, v * 4); },
     }));
     this.elements(into, row, vectors);
@@ -283,20 +292,23 @@ export class Epilogue {
     const at = rowValues(this.spec.rows, row);
     const ready = all.map((e) => ({ ...e, position: this.position(into, at, e), lanes: present(e.sums[0], "accumulator").type.lanes }));
     for (const { store, expression } of this.values) {
-      const vectors: { readonly to: LanePointer; readonly value: Expr }[] = [];
-      for (const { column, valid, pointer, position, lanes } of ready) {
+      const vectors: { readonly to: LanePointer; readonly value: Expr; readonly vector: number | undefined }[] = [];
+      for (const { column, valid, pointer, position, lanes, vector: number } of ready) {
         const to = pointer(store);
         const vector = lanes === 4 && valid === 4 && to !== undefined && expression.vectorisable(expression.value) && expression.value.type.scalar !== "bool";
         if (vector) {
           const value = expression.build(this.b, position, 4);
-          vectors.push({ to, value: all.length > 1 ? this.b.let(into, "v", value) : value });
+          vectors.push({ to, value: all.length > 1 || this.spec.stored ? this.b.let(into, "v", value) : value, vector: number });
         } else for (let lane = 0; lane < valid; lane++) {
           const value = expression.build(this.b, position, 1, lane);
           if (!to) into.push({ kind: "store", buffer: store.buffer, indices: store.indices.map((e) => substituteAxes(e, this.axisMap(at, plus(column, lane)))), value });
           else { const p = moved(to, to.laneBytes, lane); into.push(storeAt(p.pointer, p.offset, store.buffer.dtype, value)); }
         }
       }
-      for (const { to, value } of vectors) this.storeVector(into, store, to, value);
+      for (const { to, value, vector } of vectors) {
+        if (vector !== undefined) this.spec.stored?.(into, vector, value);
+        this.storeVector(into, store, to, value);
+      }
     }
   }
 

@@ -120,6 +120,22 @@ export function geluF32(x: Expr): Expr {
 /** 2^t for |t| ≤ ½ from the second term on, minimax for the relative error: to 9.2e-8. */
 const powerOfHalf = [0.6931470037, 0.2402224243, 0.0555073358, 9.6715129912e-3, 1.3264727313e-3];
 
+/** Integers that `powerBelow` takes are of this magnitude at most. */
+export const largestPower = 2 ** 21;
+
+/**
+ * 2^(x − top) for x ≤ top (or NaN) and an integer `top` of at most `largestPower`: to 2 ulp, 0 below 2^-126.5. What is
+ * computed of `top` comes apart, as it is the same for many x.
+ */
+export function powerBelow(top: Expr): { readonly low: Expr; readonly offset: Expr } {
+  return { low: sub(top, f(bias, top)), offset: sub(f(magic + bias, top), top) };
+}
+export function powerOf(x: Expr, { low, offset }: ReturnType<typeof powerBelow>): Expr {
+  const y = binary("pmax", x, low), shifted = add(y, offset), t = sub(y, sub(shifted, offset));
+  const s = mul(t, t), [c1 = 0, ...more] = powerOfHalf;
+  return mul(add(add(f(1, x), mul(f(c1, x), t)), mul(pairwise(t, s, 1, more), s)), powerOfTwo(bitcast(shifted, word(x)), x));
+}
+
 /**
  * x / (1 + e^-x), to 2e-7 of |x|, and to (2 + |x|) ulp of the value where that is normal: e^-x as 2^y of the rounded y = -x · log2(e).
  * Infinite y is 2^128, whose bits are infinity's: -0 below -88.8 and NaN at -∞, as by the definition.

@@ -4,7 +4,7 @@ import type { Kernel } from "../../kernel/kernel.ts";
 import { erf } from "../../kernel/scalar-ops.ts";
 import { loop } from "../../kernel/stmt.ts";
 import { legalize } from "./legalize.ts";
-import { expOfNegativeF32 } from "./math-f32.ts";
+import { expOfNegativeF32, largestPower, powerBelow, powerOf } from "./math-f32.ts";
 import { layOut, runCompiled, runInterpreted } from "../../../test/support/run-kernel.ts";
 
 const flat = () => ({ strides: [1], offset: 0 });
@@ -143,6 +143,20 @@ describe("float32 functions", () => {
     });
     expect([...apply("float32", 4, [Float32Array.of(-Infinity, 0, -0, -89)], expOfNegativeF32)]).toEqual([0, 1, 1, 0]);
     expect(bitsOf(apply("float32", 4, [negative], expOfNegativeF32))).toEqual(bitsOf(y));
+  });
+  it("powers of two below an integer are within 2 ulp", () => {
+    const below = Float32Array.from({ length: 40000 }, (_, i) => -i / 311);
+    for (const top of [0, 1, -77, 1000, -largestPower, largestPower]) {
+      const input = below.map((v) => v + top), y = apply("float32", 4, [input], (v) => powerOf(v ?? constant(0, i32), powerBelow(constant(top, { scalar: "f32", lanes: 4 }))));
+      input.forEach((v, i) => {
+        const exact = 2 ** (v - top), got = y[i] ?? NaN;
+        if (exact < 2 ** -126) expect(got).toBeLessThanOrEqual(2 ** -126);
+        else expect(Math.abs(got - exact), `2^(${v} - ${top})`).toBeLessThanOrEqual(exact * 2 ** -22);
+      });
+    }
+    const zero = (v: Expr): Expr => powerOf(v, powerBelow(constant(0, v.type)));
+    expect([...apply("float32", 4, [Float32Array.of(-Infinity, 0, -1, -127)], (v) => zero(v ?? constant(0, i32)))]).toEqual([0, 1, 0.5, 0]);
+    expect(apply("float32", 4, [Float32Array.of(NaN, 0, 0, 0)], (v) => zero(v ?? constant(0, i32)))[0]).toBeNaN();
   });
   it("sin, cos and tan are within 0.51 ulp everywhere", () => {
     for (const [op, exact] of [["sin", Math.sin], ["cos", Math.cos], ["tan", Math.tan]] as const) {

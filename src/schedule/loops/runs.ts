@@ -42,24 +42,24 @@ export function emitCopy(b: KernelBuilder, into: Stmt[], from: Expr, to: Expr, c
 }
 
 /**
- * to[x·channels + c] = from[c·planeBytes + x·4] for x < count: planes become interleaved channels. Three channels and
+ * to[x·channels + c] = map(from[c·planeBytes + x·4]) for x < count: planes become interleaved channels. Three channels and
  * multiples of four go through registers as vectors.
  */
-export function emitInterleave(b: KernelBuilder, into: Stmt[], from: Expr, to: Expr, count: Expr | Dim, channels: number, planeBytes: Dim): void {
+export function emitInterleave(b: KernelBuilder, into: Stmt[], from: Expr, to: Expr, count: Expr | Dim, channels: number, planeBytes: Dim, map: (element: Expr) => Expr = (e) => e): void {
   const n = b.letIndex(into, "count", toIndex(count));
   const whole = b.letIndex(into, "whole", n.kind === "const" ? constant(Number(n.value) - (Number(n.value) % 4), i32) : binary("and", n, constant(-4, i32)));
   const plane = (c: number): Expr => b.let(into, "plane", plus(from, times(constant(c, i32), toIndex(planeBytes))));
   const scalars = (first: number, last: number, begin: Expr): void => {
     for (let c = first; c < last; c++) {
       const source = plane(c);
-      b.loop(into, "x", begin, n, 1, longRun, (x, body) => body.push(storeAt(plus(to, times(x, channels * 4)), c * 4, "float32", loadAt(plus(source, times(x, 4)), 0, "float32", f32))));
+      b.loop(into, "x", begin, n, 1, longRun, (x, body) => body.push(storeAt(plus(to, times(x, channels * 4)), c * 4, "float32", map(loadAt(plus(source, times(x, 4)), 0, "float32", f32)))));
     }
   };
   let done = 0;
   if (channels === 3) {
     const planes = [0, 1, 2].map(plane);
     b.loop(into, "x", 0, whole, 4, longRun, (x, body) => {
-      const [r, g, bl] = planes.map((p) => b.let(body, "v", loadAt(add(p, times(x, 4)), 0, "float32", f32x4)));
+      const [r, g, bl] = planes.map((p) => b.let(body, "v", map(loadAt(add(p, times(x, 4)), 0, "float32", f32x4))));
       if (!r || !g || !bl) return;
       const target = b.let(body, "to", plus(to, times(x, 12)));
       const rg = b.let(body, "v", lanesOf(r, g, [0, 4, 1, 5])), hi = b.let(body, "v", lanesOf(r, g, [6, 2, 7, 3]));
@@ -73,7 +73,7 @@ export function emitInterleave(b: KernelBuilder, into: Stmt[], from: Expr, to: E
   for (; done + 4 <= channels; done += 4) {
     const planes = [0, 1, 2, 3].map((c) => plane(done + c));
     b.loop(into, "x", 0, whole, 4, longRun, (x, body) => {
-      const rows = planes.map((p) => b.let(body, "v", loadAt(add(p, times(x, 4)), 0, "float32", f32x4)));
+      const rows = planes.map((p) => b.let(body, "v", map(loadAt(add(p, times(x, 4)), 0, "float32", f32x4))));
       const target = b.let(body, "to", plus(to, times(x, channels * 4)));
       transpose4(b, body, rows).forEach((v, j) => body.push(storeAt(target, (j * channels + done) * 4, "float32", v)));
     });
