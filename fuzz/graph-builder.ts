@@ -48,9 +48,9 @@ export class GraphBuilder {
     return known;
   }
   /** A node's results; none where the operator refuses the inputs or the results would be large. */
-  emit(type: string, inputs: readonly (Known | undefined)[], attributes: GraphNode["attributes"] = {}, count = 1): readonly Known[] {
+  emit(type: string, inputs: readonly (Known | undefined)[], attributes: GraphNode["attributes"] = {}, count = 1, domain?: string): readonly Known[] {
     const outputs = Array.from({ length: count }, (_, i) => `t${this.#nodes.length}${count > 1 ? `_${i}` : ""}`);
-    const node: GraphNode = { type, inputs: inputs.map((v) => v?.name ?? ""), outputs, attributes };
+    const node: GraphNode = { type, ...(domain === undefined ? {} : { domain }), inputs: inputs.map((v) => v?.name ?? ""), outputs, attributes };
     const values = Object.fromEntries(inputs.flatMap((v): [string, Tensor][] => (v ? [[v.name, v.tensor]] : [])));
     let results: Tensors;
     try {

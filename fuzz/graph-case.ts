@@ -7,6 +7,7 @@ export type Tensors = Readonly<Record<string, Tensor>>;
 
 export interface GraphNode {
   readonly type: string;
+  readonly domain?: string;
   /** Names of values; "" for one that is left out. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];

@@ -5,7 +5,7 @@
 import { isFloat } from "../src/core/dtype.ts";
 import type { Draw } from "./draw.ts";
 import type { FuzzCase } from "./fuzz-case.ts";
-import { generators } from "./generators.ts";
+import { generators, ofAnyData } from "./generators.ts";
 import { GraphBuilder, type Known } from "./graph-builder.ts";
 import type { GraphCase } from "./graph-case.ts";
 import { follow } from "./graph-followers.ts";
@@ -16,20 +16,21 @@ import { anyMode } from "./values.ts";
 const particular: ReadonlySet<string> = new Set(["Cast", "OneHot", "ReduceProd", "ReduceLogSum", "QuantizeLinear", "DynamicQuantizeLinear", "Range", "BitShift", "Mod", "Div", "Pow", "Shrink", "Unique", "TopK", "ConstantOfShape", "Resize"]);
 const names = Object.keys(generators);
 
-function addOperator(b: GraphBuilder, c: FuzzCase): void {
-  const free = !particular.has(c.type), fixed = new Set(c.constants ?? []);
+/** `isFree`: whether data may be computed by other nodes. */
+function addOperator(b: GraphBuilder, c: FuzzCase, isFree: boolean): void {
+  const free = isFree && !particular.has(c.type), fixed = new Set(c.constants ?? []);
   const inputs = c.inputs.map((t, i): Known | undefined => {
     if (!t || fixed.has(i)) return t && b.constant(t);
     const isData = i === 0 || isFloat(t.dtype);
     return free && isData && b.draw.once(2) ? produce(b, t.dtype, t.dims, 1 + b.draw.int(2)) : b.feed(t);
   });
-  b.emit(c.type, inputs, c.attributes, typeof c.outputs === "number" ? c.outputs : c.outputs.length);
+  b.emit(c.type, inputs, c.attributes, typeof c.outputs === "number" ? c.outputs : c.outputs.length, c.domain);
 }
 
 /** A graph; undefined where every node that was drawn was refused. */
 export function drawGraph(draw: Draw): GraphCase | undefined {
-  const b = new GraphBuilder(draw, draw.pick(["tame", "tame", anyMode(draw)])), size = 3 + draw.int(6), generator = generators[draw.pick(names)];
-  if (generator) addOperator(b, generator(draw));
+  const b = new GraphBuilder(draw, draw.pick(["tame", "tame", anyMode(draw)])), size = 3 + draw.int(6), name = draw.pick(names), generator = generators[name];
+  if (generator) addOperator(b, generator(draw), Object.hasOwn(ofAnyData, name));
   for (let tries = 0; b.size < size && tries < 3 * size; tries++) follow(b);
   return b.finish(draw.once(3));
 }

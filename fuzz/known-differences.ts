@@ -96,6 +96,42 @@ export const knownDifferences: readonly KnownDifference[] = [
     when: (c) => c.inputs.some((t) => t?.dims.includes(0)),
   },
   {
+    operators: ["QLinearAveragePool"],
+    onnxruntime: "adds the zero point before it rounds to even, so that halves go the other way where it is odd",
+    standard: "the operator is in no standard; values are quantised as QuantizeLinear does, which rounds first, so that the pool between conversions gives the same",
+    when: ({ inputs: [, , , , zero] }) => zero !== undefined && (toNumbers(zero)[0] ?? 0) % 2 !== 0,
+  },
+  {
+    operators: ["QLinearAveragePool"],
+    onnxruntime: "divides by the whole window where padding counts, also by what ceil_mode lets it reach beyond the padding",
+    standard: "what lies beyond the padding does not count, as AveragePool says since opset 19",
+    when: (c) => c.attributes?.["ceil_mode"] === 1 && c.attributes["count_include_pad"] === 1,
+  },
+  {
+    operators: ["LSTM", "GRU", "RNN"],
+    onnxruntime: "gives 0 as the last state of a sequence of no steps",
+    standard: "does not say; the state before any step is the initial one, in which such a sequence ends",
+    when: ({ inputs: [, , , , lengths] }) => lengths !== undefined && Array.from(toNumbers(lengths)).includes(0),
+  },
+  {
+    operators: ["MultiHeadAttention"],
+    onnxruntime: "hides nothing from the last query where unidirectional is 1 and there are other keys than those of the past and one for each query",
+    standard: "the operator is in no standard; each query sees the keys up to its own",
+    when: ({ inputs: [query, key], attributes }) => attributes?.["unidirectional"] === 1 && query?.dims.length === 3 && query.dims[1] !== key?.dims[key.dims.length === 4 ? 2 : 1],
+  },
+  {
+    operators: ["Attention"],
+    onnxruntime: "gives 0 for a query from which mask and causality hide every key",
+    standard: "the softmax of nothing but −∞ is NaN, in the function body and in the reference",
+    when: (c) => c.domain === undefined && c.attributes?.["is_causal"] === 1 && c.inputs[3] !== undefined,
+  },
+  {
+    operators: ["AffineGrid"],
+    onnxruntime: "takes the last position, 1, where align_corners is 1 and an axis has one element",
+    standard: "a grid begins at −1, as the reference has it",
+    when: (c) => c.attributes?.["align_corners"] === 1 && c.inputs[1] !== undefined && Array.from(toNumbers(c.inputs[1])).slice(2).includes(1),
+  },
+  {
     operators: ["Resize"],
     onnxruntime: "aligns corners with those of the rounded result where a scale is given and size · scale is no whole number",
     standard: "scale is length_resized / length_original, so that the length is not rounded, as the reference computes it and its node tests expect",

@@ -22,13 +22,13 @@ function maskOf(mask: Tensor | undefined, [batch, queries, keys]: readonly [numb
   return fromNumbers("float64", dims, Float64Array.from({ length: sizeOf(dims) }, (_, i) => (visible(Math.floor(i / (queries * keys)), Math.floor(i / keys) % queries, i % keys) ? 0 : hidden)));
 }
 
-interface Parts { readonly q: Heads; readonly k: Heads; readonly v: Heads; readonly mask: Tensor | undefined; readonly bias: Tensor | undefined }
+interface Parts { readonly q: Heads; readonly k: Heads; readonly v: Heads; readonly mask: Tensor | undefined; readonly bias: Tensor | undefined; /** Keys of the cache, before the first query's own. */ readonly past: number }
 
 /** softmax(scale · q·kᵀ + bias + mask) · v, heads merged; unidirectional attention hides the keys behind a query's own. */
-function attend({ q, k, v, mask, bias }: Parts, attributes: EvaluateAttributes, like: Tensor): Tensor {
+function attend({ q, k, v, mask, bias, past }: Parts, attributes: EvaluateAttributes, like: Tensor): Tensor {
   const wide = (h: Heads): Tensor => tensorOf(h, "float64"), [, , queries, depth] = q.dims, keys = k.dims[2];
   const hidden = maskOf(mask, [q.dims[0], queries, keys], numberOf(attributes, "mask_filter_value"));
-  const offset = fromNumbers("int64", [1], [keys - queries]);
+  const offset = fromNumbers("int64", [1], [past]);
   const [y] = FlashAttention([wide(q), wide(k), wide(v), hidden, bias, undefined, offset],
     { scale: numberOf(attributes, "scale", 0) || 1 / Math.sqrt(depth), causal: numberOf(attributes, "unidirectional") }, { outputCount: 1 });
   return headsMerged({ dims: [q.dims[0], q.dims[1], queries, v.dims[3]], data: Float64Array.from(toNumbers(present(y, "result"))) }, like.dtype);
@@ -60,7 +60,7 @@ export const MultiHeadAttention: Evaluate = ([query, key, value, bias, mask, att
   const v = packed ? unpacked(given, 2) : key?.dims.length === 5 ? unpacked(key, 1) : present(value, "value");
   const own = (x: Tensor, from: number): Heads => (x.dims.length === 4 ? headsApart(x, count) : headsApart(biased(x, bias, from), count));
   const keys = joined(pastKey, own(k, width)), values = joined(pastValue, own(v, 2 * width));
-  return [attend({ q: own(plainQuery, 0), k: keys, v: values, mask, bias: attentionBias }, attributes, given), tensorOf(keys, given.dtype), tensorOf(values, given.dtype)];
+  return [attend({ q: own(plainQuery, 0), k: keys, v: values, mask, bias: attentionBias, past: pastKey?.dims[2] ?? 0 }, attributes, given), tensorOf(keys, given.dtype), tensorOf(values, given.dtype)];
 };
 
 /** Half of a cache [2, batch, heads, sequence, depth]. */
@@ -78,7 +78,7 @@ export function attendProjected(product: Tensor, like: Tensor, { mask, past, bia
   const k = joined(halfOf(past, 0), own(dq, dk)), v = joined(halfOf(past, 1), own(dq + dk, dv)), cache = new Float64Array(k.data.length + v.data.length);
   cache.set(k.data);
   cache.set(v.data, k.data.length);
-  return [attend({ q: own(0, dq), k, v, mask, bias }, attributes, like), fromNumbers(like.dtype, [2, ...k.dims], k.dims[3] === v.dims[3] ? cache : new Float64Array(2 * k.data.length))];
+  return [attend({ q: own(0, dq), k, v, mask, bias, past: past?.dims[3] ?? 0 }, attributes, like), fromNumbers(like.dtype, [2, ...k.dims], k.dims[3] === v.dims[3] ? cache : new Float64Array(2 * k.data.length))];
 }
 
 export const Attention: Evaluate = ([input, weights, bias, mask, past, attentionBias], attributes) => {

@@ -59,7 +59,7 @@ export const BiasSplitGelu: Evaluate = ([X, bias]) => {
   }))];
 };
 
-/** The activation of a fused convolution, with its parameters. */
+/** The activation of a fused convolution or product, with its parameters. */
 function activationOf(attributes: EvaluateAttributes): (x: number) => number {
   const name = stringOf(attributes, "activation", ""), [a = 0, b = 0] = numbersOf(attributes, "activation_params") ?? [];
   switch (name) {
@@ -70,13 +70,20 @@ function activationOf(attributes: EvaluateAttributes): (x: number) => number {
     case "LeakyRelu": return (x) => (x < 0 ? a * x : x);
     case "Clip": return (x) => Math.min(b, Math.max(a, x));
     case "HardSigmoid": return (x) => Math.min(1, Math.max(0, a * x + b));
+    case "Elu": return (x) => (x < 0 ? a * Math.expm1(x) : x);
+    case "ThresholdedRelu": return (x) => (x > a ? x : 0);
+    case "Softplus": return (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
+    case "Softsign": return (x) => x / (1 + Math.abs(x));
     default: return invariant(false, `activation ${name} is known`) as never;
   }
 }
 
+/** The first parameter of a product's activation where it is not given: that of the standard's operator. */
+export const usualSlope = (activation: string): number => (activation === "LeakyRelu" ? 0.01 : activation === "HardSigmoid" ? 0.2 : 1);
+
 /** activation(alpha · A' · B' + beta · C) */
 export const FusedGemm: Evaluate = (inputs, attributes, context) => {
-  const name = stringOf(attributes, "activation", ""), slope = name === "LeakyRelu" ? 0.01 : 0.2;
+  const name = stringOf(attributes, "activation", ""), slope = usualSlope(name);
   const f = activationOf({ activation: name, activation_params: [numberOf(attributes, "activation_alpha", slope), numberOf(attributes, "activation_beta", 0.5)] });
   return [mapNumbers(present(Gemm(inputs, attributes, context)[0], "Y"), f)];
 };

@@ -1,6 +1,7 @@
 /** Matrix products of integers with a float result (com.microsoft), by their definitions. */
 import { present } from "../core/assert.ts";
 import type { Evaluate } from "../core/evaluate.ts";
+import { broadcastSources } from "../core/strided.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
 import { lessMatrixZeroPoint, multiply, planMatMul } from "./matmul.ts";
 import { Transpose } from "./movement.ts";
@@ -10,14 +11,15 @@ import { numberOf } from "./read-attribute.ts";
 
 interface Operand { readonly of: Tensor; readonly scale: Tensor; readonly zero: Tensor | undefined }
 
-/** (Σ (a − zero)(b − zero) + sums) · factor · scales + bias, rounded to float32; `sums` and `bias` are one a column, or less. */
+/** (Σ (a − zero)(b − zero) + sums) · factor · scales + bias, rounded to float32; `sums` are broadcast, `bias` is one a column, or less. */
 function product(a: Operand, b: Operand, sums: Tensor | undefined, bias: Tensor | undefined, factor = 1): Tensor {
   const plan = planMatMul(a.of.dims, b.of.dims);
   const y = multiply(lessMatrixZeroPoint(a.of, a.zero, "rows"), lessMatrixZeroPoint(b.of, b.zero, "columns"), plan);
   const unit = toNumbers(a.scale)[0] ?? 1, scales = toNumbers(b.scale), before = sums && toNumbers(sums), after = bias && toNumbers(bias);
+  const from = sums && broadcastSources(sums.dims, plan.dims);
   const out = y.map((v, i) => {
-    const column = i % plan.n, own = (of: ArrayLike<number>): number => of[of.length === 1 ? 0 : of.length === plan.n ? column : i] ?? 0;
-    return (v + (before ? own(before) : 0)) * factor * unit * own(scales) + (after ? own(after) : 0);
+    const ofColumn = (of: ArrayLike<number>): number => of[of.length === 1 ? 0 : i % plan.n] ?? 0;
+    return (v + (before?.[from?.[i] ?? 0] ?? 0)) * factor * unit * ofColumn(scales) + (after ? ofColumn(after) : 0);
   });
   return fromNumbers("float32", plan.dims, out);
 }

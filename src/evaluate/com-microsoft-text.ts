@@ -1,6 +1,7 @@
 /** Evaluation of com.microsoft's operators around texts: MurmurHash3 (Appleby's x86_32 form), NGramRepeatBlock, DynamicTimeWarping. */
+import { dtypes } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
-import { fromNumbers, toNumbers } from "../core/tensor.ts";
+import { bytesOf, fromNumbers, stringsOf, toNumbers, type Tensor } from "../core/tensor.ts";
 import { input } from "./map-elements.ts";
 import { numberOf } from "./read-attribute.ts";
 
@@ -21,9 +22,15 @@ function murmur3(bytes: Uint8Array, seed: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
+/** The bytes of each element, as they lie in memory. */
+function bytesOfEach(x: Tensor): readonly Uint8Array[] {
+  const bytes = bytesOf(x), { size } = dtypes[x.dtype];
+  return Array.from({ length: bytes.length / size }, (_, i) => bytes.slice(i * size, (i + 1) * size));
+}
+
 export const MurmurHash3: Evaluate = (inputs, attributes) => {
   const x = input(inputs, 0), seed = numberOf(attributes, "seed"), text = new TextEncoder();
-  const keys = x.dtype === "string" ? (x.data as readonly string[]).map((s) => text.encode(s)) : Array.from(toNumbers(x), (v) => new Uint8Array(Int32Array.of(v | 0).buffer));
+  const keys = x.dtype === "string" ? stringsOf(x).map((s) => text.encode(s)) : bytesOfEach(x);
   return [fromNumbers(numberOf(attributes, "positive") ? "uint32" : "int32", x.dims, keys.map((bytes) => murmur3(bytes, seed)))];
 };
 

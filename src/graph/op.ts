@@ -131,7 +131,7 @@ export interface Spelling {
   readonly inputs: readonly (SpellingInput | undefined)[];
   readonly attributes: Attributes;
 }
-/** An input by name of value, with its type when it is written, or a small constant to be materialised. */
+/** An input by name of value, with its type, or a small constant to be materialised. */
 export type SpellingInput = { readonly value: string; readonly constant?: Tensor; readonly type?: TypeInfo } | { readonly literal: Tensor };
 
 /** One node of an operator's expansion, in its newest form. Inputs are names, or constants to be stored. */

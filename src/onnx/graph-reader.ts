@@ -154,7 +154,7 @@ function resolve(a: AttributeProto, body: Body): GivenAttribute[] {
 
 const isGraph = (a: AttributeProto): boolean => attributeKind(a) === Kind.GRAPH;
 
-const spelledInput = (name: string, value: Value): SpellingInput => (value.constant ? { value: name, constant: value.constant } : { value: name });
+const spelledInput = (name: string, value: Value): SpellingInput => ({ value: name, type: value.type, ...(value.constant ? { constant: value.constant } : {}) });
 
 /** The node in the newest form, with the operator that then defines it (Upsample becomes Resize). */
 function respell(node: Spelling, body: Body, state: ReadState, name: string): Spelling & { op: OpDef } {

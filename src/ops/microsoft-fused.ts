@@ -3,9 +3,10 @@
  * that our own fusion decides what becomes one kernel.
  */
 import { broadcastShapes, dimExactDiv, formatShape, type Dim } from "../core/dim.ts";
+import { agreeSizes } from "./agree-sizes.ts";
 import { defineOp, float, int, optional, string, type ExpandContext, type InferContext, type OpDef, type TypeInfo } from "../graph/op.ts";
 import * as evaluate from "../evaluate/com-microsoft-fused.ts";
-import { Gelu, HardSigmoid, LeakyRelu, Relu, Sigmoid } from "./activation.ts";
+import { Elu, Gelu, HardSigmoid, LeakyRelu, Relu, Sigmoid, Softplus, Softsign, ThresholdedRelu } from "./activation.ts";
 import { Add, Div, Mul } from "./arithmetic.ts";
 import { Cast } from "./cast.ts";
 import { Clip } from "./clip.ts";
@@ -25,13 +26,11 @@ import { agreeBroadcast, checkType } from "./element-wise.ts";
 const common = { domain: "com.microsoft", since: 1, fusionKind: "opaque" } as const;
 
 /** x + bias through Gelu. */
-const gelu = (type: string, approximate: "none" | "tanh", of: NonNullable<OpDef["evaluate"]>): OpDef => defineOp({
+const biasedGelu = (type: string, approximate: "none" | "tanh", of: NonNullable<OpDef["evaluate"]>): OpDef => defineOp({
   ...common, type, inputs: { X: "required", bias: "optional" }, oneType: [["X", "bias"]], attributes: {}, evaluate: of,
   infer: ({ X, bias }, _, context) => {
     checkType(context, X, "X", "float");
-    const joined = bias && broadcastShapes(X.shape, bias.shape);
-    if (bias && joined?.length !== X.shape.length) context.fail("OF3011", `a bias of ${formatShape(bias.shape)} cannot be added to ${formatShape(X.shape)}`);
-    if (bias) agreeBroadcast(context, [X.shape, bias.shape]);
+    agreeSizes(context, "bias", bias, X.shape.slice(-1));
     return [{ dtype: X.dtype, shape: X.shape }];
   },
   expand: ({ inputs, outputs }) => {
@@ -41,9 +40,10 @@ const gelu = (type: string, approximate: "none" | "tanh", of: NonNullable<OpDef[
   },
 });
 
-export const MicrosoftGelu: OpDef = gelu("Gelu", "none", evaluate.Gelu);
-export const BiasGelu: OpDef = gelu("BiasGelu", "none", evaluate.BiasGelu);
-export const FastGelu: OpDef = gelu("FastGelu", "tanh", evaluate.FastGelu);
+export const FastGelu: OpDef = biasedGelu("FastGelu", "tanh", evaluate.FastGelu);
+export const BiasGelu: OpDef = { ...biasedGelu("BiasGelu", "none", evaluate.BiasGelu), inputs: { X: "required", bias: "required" } };
+/** The standard's Gelu before that had one. */
+export const MicrosoftGelu: OpDef = { ...biasedGelu("Gelu", "none", evaluate.Gelu), inputs: { X: "required" }, oneType: [] };
 
 /** x · sigmoid(alpha · x) */
 export const QuickGelu = defineOp({
@@ -99,11 +99,11 @@ export const FusedGemm = defineOp({
   },
   evaluate: evaluate.FusedGemm,
   infer({ A, B, C }, attributes, context) {
-    if (!activations.includes(attributes.activation) || attributes.activation === "Clip") context.fail("OF3012", `unknown activation '${attributes.activation}'`);
+    if (!productActivations.includes(attributes.activation)) context.fail("OF3012", `unknown activation '${attributes.activation}'`);
     return inferGemm({ A, B, C }, attributes, context);
   },
   expand: ({ inputs, inputTypes, outputs }, { activation, activation_alpha, activation_beta, activation_gamma: _, ...attributes }) => {
-    const to = new Expansion(), plain = activation === "", slope = activation === "LeakyRelu" ? 0.01 : 0.2;
+    const to = new Expansion(), plain = activation === "", slope = evaluate.usualSlope(activation);
     const sum = to.add(Gemm, inputs, attributes, plain ? outputs[0] : undefined);
     if (!plain) activate(to, sum, activation, [activation_alpha ?? slope, activation_beta ?? 0.5], inputTypes[0]?.dtype ?? "float32", outputs[0]);
     return to.nodes;
@@ -137,7 +137,7 @@ export const BiasSplitGelu = defineOp({
   },
 });
 
-/** Adds the activation of a fused convolution; undefined for a name that is not known. */
+/** Adds the activation of a fused convolution or product; undefined for a name that is not known. */
 function activate(to: Expansion, x: string, name: string, [a = 0, b = 0]: readonly number[], dtype: TypeInfo["dtype"], output: string | undefined): string | undefined {
   switch (name) {
     case "Relu": return to.add(Relu, [x], {}, output);
@@ -146,10 +146,16 @@ function activate(to: Expansion, x: string, name: string, [a = 0, b = 0]: readon
     case "LeakyRelu": return to.add(LeakyRelu, [x], { alpha: a }, output);
     case "HardSigmoid": return to.add(HardSigmoid, [x], { alpha: a, beta: b }, output);
     case "Clip": return to.add(Clip, [x, scalarOf(dtype, a), scalarOf(dtype, b)], {}, output);
+    case "Elu": return to.add(Elu, [x], { alpha: a }, output);
+    case "ThresholdedRelu": return to.add(ThresholdedRelu, [x], { alpha: a }, output);
+    case "Softplus": return to.add(Softplus, [x], {}, output);
+    case "Softsign": return to.add(Softsign, [x], {}, output);
     default: return undefined;
   }
 }
-const activations = ["", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid", "Clip"];
+const both = ["", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid"];
+const activations = [...both, "Clip"];
+const productActivations = [...both, "Elu", "ThresholdedRelu", "Softplus", "Softsign"];
 
 /** activation(Conv(X, W, B) + Z) */
 export const FusedConv = defineOp({
@@ -174,7 +180,8 @@ interface Skip { readonly input: TypeInfo; readonly skip: TypeInfo }
 function inferSkip({ input, skip }: Skip, context: InferContext): readonly TypeInfo[] {
   checkType(context, input, "input", "float");
   const joined = broadcastShapes(input.shape, skip.shape);
-  if (!joined) context.fail("OF3011", `${formatShape(skip.shape)} cannot be added to ${formatShape(input.shape)}`);
+  const isLarger = joined === undefined || joined.length !== input.shape.length || joined.some((d, axis) => typeof d === "number" && d !== 1 && input.shape[axis] === 1);
+  if (isLarger) context.fail("OF3011", `${formatShape(skip.shape)} cannot be added to ${formatShape(input.shape)}`);
   agreeBroadcast(context, [input.shape, skip.shape]);
   const whole = { dtype: input.dtype, shape: input.shape };
   const moments: TypeInfo = { dtype: "float32", shape: [...input.shape.slice(0, -1), 1] satisfies readonly Dim[] };

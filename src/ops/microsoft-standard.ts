@@ -11,7 +11,7 @@ import { Range, Trilu } from "./fill.ts";
 import { GatherND } from "./gather.ts";
 import { FusedMatMul } from "./microsoft-fused.ts";
 import { Unsqueeze } from "./reshape.ts";
-import { numbersOfInput, listInput, constantOf } from "./spelling.ts";
+import { numbersOfInput, listInput, constantOf, typeOfInput } from "./spelling.ts";
 
 /** `op` under another name: nodes of that name become nodes of `op` when they are read. */
 const readAs = (op: OpDef, type: string, respell: (node: Spelling) => Spelling = (node) => node): OpDef =>
@@ -22,7 +22,7 @@ export const MicrosoftGatherND: OpDef = readAs(GatherND, "GatherND");
 export const TransposeMatMul: OpDef = readAs(FusedMatMul, "TransposeMatMul");
 /** A step that is left out is 1, of the type of the start. */
 export const MicrosoftRange: OpDef = readAs(Range, "Range", (node) => {
-  const start = constantOf(node.inputs[0]);
+  const start = typeOfInput(node.inputs[0]);
   return node.inputs[2] ? node : { ...node, inputs: [...node.inputs.slice(0, 2), ...(start ? [{ literal: fromNumbers(start.dtype, [], [1]) }] : [])] };
 });
 /** Amounts may be a matrix of one row. */

@@ -69,7 +69,7 @@ export const CropAndResize = defineOp({
 export const MurmurHash3 = defineOp({
   ...common, type: "MurmurHash3", inputs: { X: "required" }, attributes: { positive: int(1), seed: int(0) }, evaluate: texts.MurmurHash3,
   infer: ({ X }, { positive }, context) => {
-    if (!["int32", "uint32", "string"].includes(X.dtype)) context.fail("OF3013", `input 'X' is ${X.dtype}, must be int32, uint32 or string`);
+    if (!["int32", "uint32", "int64", "uint64", "float32", "float64", "string"].includes(X.dtype)) context.fail("OF3013", `input 'X' is ${X.dtype}, must be of 32 or 64 bits, or string`);
     return [{ dtype: positive ? "uint32" : "int32", shape: X.shape }];
   },
 });
