@@ -48,6 +48,26 @@ export function takeApart(artifact: Artifact): Apart {
 /** A kernel's calls in a segment: of so many functions. */
 interface Call { readonly segment: number; readonly functions: number }
 
+/**
+ * The same of an artifact whose kernels were compiled as steps of their own (`separateSteps`): only their labels change,
+ * so that its code for threads still fits.
+ */
+export function labelled(artifact: Artifact): Apart {
+  const steps: ApartStep[] = [];
+  const number = (step: ApartStep): string => String(steps.push(step) - 1);
+  const walk = (list: readonly StepJson[]): StepJson[] => list.map((s): StepJson => {
+    if ("run" in s) return { ...s, calls: s.calls.map(([kernel, label, ...functions]) => [kernel, number({ kind: "kernel", name: kernel, label }), ...functions]) };
+    if ("host" in s) return { ...s, label: number({ kind: "host", name: s.host, label: s.label }) };
+    if ("if" in s) return { ...s, then: walk(s.then), else: walk(s.else) };
+    return "loop" in s ? { ...s, loop: walk(s.loop) } : s;
+  });
+  const { code, external: _files, ...manifest } = artifact.manifest;
+  const [{ section, relaxation, threads } = inconsistent("it has no code")] = code;
+  const part = (index: number | undefined): Uint8Array => (index === undefined ? new Uint8Array() : artifact.section(index));
+  const apart = walk(manifest.steps);
+  return { steps, artifact: writeArtifact({ manifest: { ...manifest, steps: apart }, code: artifact.section(section), relaxation: part(relaxation), threads: part(threads), weights: artifact.weights }) };
+}
+
 /** Reads a module's bytes. */
 class Reader {
   at: number;

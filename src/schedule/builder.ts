@@ -7,6 +7,7 @@ import { byteSize, type DType } from "../core/dtype.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { constant, dimExpr, i32, local, type Axis, type Buffer, type Expr, type Type } from "../kernel/expr.ts";
 import type { Choices, KernelChoice } from "./choices.ts";
+import { outermostParallel } from "./threads/outermost.ts";
 import type { Layout } from "../kernel/kernel.ts";
 import type { PackSpec, Weight } from "../kernel/program.ts";
 import { letLocal, loop, type LoopMode, type Stmt } from "../kernel/stmt.ts";
@@ -74,6 +75,8 @@ export class KernelBuilder {
     return this.choice.tile === "2x16" ? { rows: 2, widths: [16, 8] } : { rows: 4, widths: [8] };
   }
   /** Whether costly epilogues run along strips. */
+  /** The body with those of its loops shared by threads that the choice says. */
+  asShared(body: Stmt): Stmt { return this.choice.split === "outer" ? outermostParallel(body) : body; }
   get strips(): boolean { return this.choice.strips ?? true; }
   /** Whether convolutions may be computed by Winograd's algorithm. */
   get winograd(): boolean { return (this.context.target.winograd ?? true) && (this.choice.winograd ?? true); }

@@ -6,7 +6,7 @@ import { randomFrom, randomTensor } from "../../test/support/random.ts";
 import { compile, DiagnosticError } from "../api/index.ts";
 import { readArtifact } from "../artifact/artifact.ts";
 import { allSteps } from "../kernel/segments.ts";
-import type { Tensor as CoreTensor } from "../core/tensor.ts";
+import { bytesOf, type Tensor as CoreTensor } from "../core/tensor.ts";
 import { load, Tensor } from "../runtime/index.ts";
 import { signatureOf, type Choices, type KernelChoice } from "./choices.ts";
 
@@ -33,7 +33,7 @@ async function run(artifact: Uint8Array, x: CoreTensor): Promise<CoreTensor> {
 }
 
 describe("choices", () => {
-  const all: readonly KernelChoice[] = [{ tile: "2x16" }, { strips: false }, { winograd: false }, { winograd: false, tile: "2x16", strips: false }];
+  const all: readonly KernelChoice[] = [{ tile: "2x16" }, { strips: false }, { winograd: false }, { winograd: false, tile: "2x16", strips: false }, { split: "outer" }];
   it.each([1, 2, 3, 4, 5, 7, 9, 33])("of %i rows compute the same", async (rows) => {
     const spec = gelu(rows), x = randomTensor([rows, 24], random), expected = await run((await compiled(spec)).artifact, x);
     for (const choice of all) expect(difference(await run((await compiled(spec, choice)).artifact, x), expected, 1e-6), JSON.stringify(choice)).toBeUndefined();
@@ -45,6 +45,22 @@ describe("choices", () => {
       expect(difference(await run(artifact, x), expected, 1e-4), JSON.stringify(choice)).toBeUndefined();
       if (choice.tile === "2x16" && (form !== "conv" || choice.winograd === false)) expect(readArtifact(artifact).section(1)).not.toEqual(readArtifact(plain.artifact).section(1));
     }
+  });
+  it("of what threads share compute the same bits, in pieces of whole rows", async () => {
+    const spec: ModelSpec = {
+      opset: 20, inputs: { x: { dtype: "float32", dims: [6007, 24] } }, outputs: { y: { dtype: "float32", dims: [6007, 44] } }, initializers: { w: randomTensor([24, 44], random) },
+      nodes: [{ type: "MatMul", name: "m", inputs: ["x", "w"], outputs: ["y"] }],
+    };
+    const x = randomTensor([6007, 24], random), plain = await compiled(spec), outer = await compiled(spec, { split: "outer" });
+    const bits = async (artifact: Uint8Array, threads: number): Promise<string> => {
+      const session = await load(artifact, { threads }), { y } = await session.run({ x: Tensor.of(x) });
+      expect(session.threads).toBe(threads);
+      session.dispose();
+      return y ? Buffer.from(bytesOf(y.unpacked())).toString("base64") : "none";
+    };
+    const expected = await bits(plain.artifact, 1);
+    for (const { artifact } of [plain, outer]) for (const threads of [1, 2, 3]) expect(await bits(artifact, threads) === expected).toBe(true);
+    expect(readArtifact(outer.artifact).section(1)).not.toEqual(readArtifact(plain.artifact).section(1));
   });
   it("are recorded, in one order, and refused where they are none", async () => {
     const { artifact, choices } = await compiled(gelu(4), { tile: "2x16", strips: false });

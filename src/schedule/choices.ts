@@ -15,6 +15,8 @@ export interface KernelChoice {
   readonly tile?: "4x8" | "2x16";
   /** False: costly epilogues are applied tile by tile. */
   readonly strips?: boolean;
+  /** `outer`: threads share the outermost loop alone; by default the loops within it too, so that there are more pieces. */
+  readonly split?: "outer";
 }
 /** By signature. */
 export type Choices = Readonly<Record<string, KernelChoice>>;
@@ -34,7 +36,7 @@ function signature(s: MatMulStructure | ConvStructure, outputs: number): string 
 }
 
 const allowed: Readonly<Record<keyof KernelChoice, (value: unknown) => boolean>> = {
-  winograd: (v) => typeof v === "boolean", tile: (v) => v === "4x8" || v === "2x16", strips: (v) => typeof v === "boolean",
+  winograd: (v) => typeof v === "boolean", tile: (v) => v === "4x8" || v === "2x16", strips: (v) => typeof v === "boolean", split: (v) => v === "outer",
 };
 const isRecord = (v: unknown): v is Readonly<Record<string, unknown>> => typeof v === "object" && v !== null && !Array.isArray(v);
 

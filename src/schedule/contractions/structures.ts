@@ -27,8 +27,9 @@ import { scheduleRecurrence } from "./recurrence.ts";
  */
 export function scheduleStructure(kernel: Kernel, context: ScheduleContext): Kernel | undefined {
   const b = new KernelBuilder(kernel.name, context, context.target.choices?.[signatureOf(kernel) ?? ""]);
-  const body = structureLoops(b, kernel);
-  if (!body) return undefined;
+  const loops = structureLoops(b, kernel);
+  if (!loops) return undefined;
+  const body = b.asShared(loops);
   const used = buffersOf(body);
   const { structure: _, inPlace, shared: _shared, ...rest } = kernel;
   const operands = mainOperands(kernel);
