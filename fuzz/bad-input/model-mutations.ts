@@ -20,7 +20,7 @@ const texts = ["", "\0", "x".repeat(100_000), "../../x", "ü\ud800", "__proto__"
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 /** A copy by way of bytes, as names may be no text that `clone` takes. */
-const clone = <D extends DescMessage>(schema: D, of: MessageShape<D>): MessageShape<D> => fromBinary(schema, toBinary(schema, of));
+const clone = <D extends DescMessage>(schema: D, of: MessageShape<D>): MessageShape<D> => fromBinary(schema, toBinary(schema, of), { recursionLimit: 100_000 });
 
 type Body = Pick<GraphProto, "node">;
 const isGraph = (body: Body): body is GraphProto => "initializer" in body;
