@@ -36,7 +36,7 @@ export const epilogues: CatalogueSection = {
     row("scales before or after a product", "partition", "the epilogue for those after; not moved across the product: what was finite could overflow"),
     row("reshapes around a product", "layout", "views"),
     row("Einsum", "kernel", "a kernel of its own over its labels"),
-    row("pooling in the kernel of the convolution before it", "missing", "overlapping windows would compute the convolution several times"),
+    row("pooling in the kernel of the convolution before it", "partition", "where the convolution's result is larger than a second-level cache: along strips of rows, which the pool reads from a scratch tile; not for smaller results (`stays-in-cache`), nor where rows of overlapping windows would be computed twice at more than 8 products an element (`windows-overlap`). A mean over the whole plane stays a kernel of its own: it is at most 0.3 % of a run"),
     row("depthwise and 1x1 convolution in one kernel", "partition", "where what lies between them is larger than a second-level cache: along strips of rows, which the product reads from a scratch tile; smaller results stay in the cache between two kernels, which are as quick (`stays-in-cache`)"),
     row("rows chosen after a product, chosen before it instead", "rule", "by Slice or Gather, where nothing else reads the product", "select-rows-before-product"),
     row("1x1 convolutions as products; Winograd for 3x3; depthwise loops", "kernel", "the kernel's structure, chosen for each layer; Winograd after a check of the layer's error"),

@@ -10,7 +10,7 @@ import type { DType } from "../core/dtype.ts";
 import type { Evaluate, EvaluateAttribute, EvaluateData } from "../core/evaluate.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Axis, Buffer, Expr } from "../kernel/expr.ts";
-import type { EpilogueStore, Structure, WholeLoops } from "../kernel/structure.ts";
+import type { EpilogueStore, PooledOutput, Structure, WholeLoops } from "../kernel/structure.ts";
 import type { Graph } from "./graph.ts";
 
 /** How freely an operator may share a kernel with its neighbours (TVM's OpPatternKind). */
@@ -98,6 +98,9 @@ export interface AnchorOperand extends Operand {
   buffer(): Buffer;
 }
 
+/** What a pool makes of the elements of a window, as a kernel that computes these says it. */
+export type Pooling = Pick<PooledOutput, "reduce" | "divisor" | "windows">;
+
 /** What an anchoring operator hands to region lowering: its structure up to the stores. */
 export interface Anchor {
   /** The output's indices over the structure's axes; region lowering pulls the epilogue at these. */
@@ -182,6 +185,8 @@ export interface OpSpec<I extends InputSchema, S extends AttributeSchema> {
   lower?(inputs: InputsOf<I, Operand>, attributes: AttributesOf<S>, context: LowerContext): readonly ElementFunction[];
   /** The loop structure this operator gives a kernel (contractions and attention); `lower` still says the same naively. */
   anchor?(inputs: InputsOf<I, AnchorOperand>, attributes: AttributesOf<S>, context: LowerContext): Anchor;
+  /** The windows of a pool over two spatial axes of floats that the kernel of the convolution before it may apply; undefined for those that it may not. */
+  pooling?(inputs: InputsOf<I, TypeInfo>, attributes: AttributesOf<S>): Pooling | undefined;
   /** Whole-buffer kernels that element functions cannot say (recurrences, scans, scatters): the structure or loops over the operands' buffers and these output buffers. */
   whole?(inputs: InputsOf<I, AnchorOperand>, attributes: AttributesOf<S>, outputs: readonly (Buffer | undefined)[]): Structure | WholeLoops;
   /** Whether `lower`, `anchor` or `whole` can say this node; one for which it answers false runs on the host. Absent: always. */

@@ -10,6 +10,8 @@ export interface Region {
   readonly anchor?: Node;
   /** A region within this one, with an anchor of its own: its one output is what the anchor convolves, which reads its rows as they are computed. */
   readonly above?: Region;
+  /** The node that pools what `above` computes, whose anchor is then this region's own; nodes behind it read the pool's result. */
+  readonly pool?: Node;
   /** Values from outside that the nodes read. */
   readonly inputs: readonly Value[];
   /** Values that the kernel stores: read outside the region, or graph outputs. */

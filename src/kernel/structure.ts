@@ -72,6 +72,25 @@ export interface ConvStructure {
   readonly accumulator: Accumulator;
   /** Over (batch, group, channel, output…). */
   readonly stores: readonly EpilogueStore[];
+  /** What pools what the one store writes, which nothing else reads. */
+  readonly pooled?: PooledOutput;
+}
+
+/** Windows over one spatial axis: tap k of output o reads position o·stride − pad + k. */
+export interface PoolWindow { readonly taps: number; readonly stride: number; readonly pad: number }
+
+/** A pool over the two spatial axes of a convolution's result; outside it, a maximum reads −∞. */
+export interface PooledOutput {
+  readonly reduce: "max" | "add";
+  /** What the reduction is divided by: an average. */
+  readonly divisor?: number;
+  readonly windows: readonly [PoolWindow, PoolWindow];
+  readonly batch: Axis;
+  readonly channel: Axis;
+  readonly output: readonly [Axis, Axis];
+  readonly accumulator: Accumulator;
+  /** Over (batch, channel, output…). */
+  readonly stores: readonly EpilogueStore[];
 }
 
 /** Rows whose weights are 0: those of scores that are all -∞, or all whose softmax is no number. */

@@ -7,15 +7,15 @@ import { invariant, present } from "../core/assert.ts";
 import { elementLoops } from "../graph/element-loops.ts";
 import { attributesOf, Elements, lowerContext } from "../graph/elements.ts";
 import type { Node, Value } from "../graph/graph.ts";
-import { named, type Anchor } from "../graph/op.ts";
+import { named, type Anchor, type Pooling } from "../graph/op.ts";
 import type { Region } from "../graph/region.ts";
-import type { Buffer, Expr } from "../kernel/expr.ts";
+import { axisOf, f32, local, type Axis, type Buffer, type Expr } from "../kernel/expr.ts";
 import { buildLoops } from "../kernel/hoist.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import { renameLocals } from "../kernel/rename-locals.ts";
 import { ExprTable } from "../kernel/share.ts";
 import { block, type Stmt } from "../kernel/stmt.ts";
-import type { EpilogueStore, Structure } from "../kernel/structure.ts";
+import type { EpilogueStore, PooledOutput, Structure } from "../kernel/structure.ts";
 import { expressionsOf, visitExpr, visitStmt } from "../kernel/traverse.ts";
 import { checkFloatFunctions } from "./float-functions.ts";
 import { inPlacePairs } from "./in-place.ts";
@@ -30,6 +30,7 @@ function kernelOf(region: Region, name: string, bufferOf: (value: Value) => Buff
   const anchor = region.anchor;
   if (!anchor) return elementKernel(region, name, bufferOf);
   if (anchor.op.whole) return wholeKernel(anchor, name, region, bufferOf);
+  if (region.above && region.pool) return pooled(region, region.above, region.pool, name, bufferOf);
   return region.above ? inStrips(region, region.above, anchor, name, bufferOf) : anchoredKernel(region, anchor, name, bufferOf);
 }
 
@@ -42,6 +43,31 @@ function inStrips(region: Region, above: Region, anchor: Node, name: string, buf
   const structure = second.structure?.kind === "conv" && first.structure?.kind === "conv" ? { ...second.structure, inputFrom: first.structure } : undefined;
   const body = block(renameLocals(first.body, (local) => `${local}_above`), second.body);
   return { ...finish(name, body, second.outputs, [between], structure), shared: [between] };
+}
+
+/** The kernel of a region whose pool reads what its anchor and the epilogue compute: that comes first, into working memory. */
+function pooled(region: Region, above: Region, pool: Node, name: string, bufferOf: (value: Value) => Buffer): Kernel {
+  const [value] = above.outputs, between: Buffer = { ...bufferOf(present(value, "what lies between")), name: "between" };
+  const of = (v: Value): Buffer => (v === value ? between : bufferOf(v));
+  const rest = region.nodes.filter((n) => !above.nodes.includes(n));
+  const first = anchoredKernel(above, present(above.anchor, "anchor"), name, of);
+  const { body, scratch } = elementLoops(rest, region.outputs, of), { structure } = first;
+  const pooling = present(pool.op.pooling, `windows of ${pool.op.type}`).call(pool.op, named(pool.op, pool.inputs.map((v) => v?.type)), attributesOf(pool));
+  const all = block(renameLocals(first.body, (local) => `${local}_above`), body);
+  const kernel = finish(name, all, region.outputs.map(bufferOf), [between, ...scratch], structure?.kind === "conv" && pooling ? { ...structure, pooled: pooledOutput(region, rest, pool, pooling, of) } : undefined);
+  return { ...kernel, shared: [between] };
+}
+
+/** What becomes of a pool's result, over its own axes. */
+function pooledOutput(region: Region, rest: readonly Node[], pool: Node, pooling: Pooling, bufferOf: (value: Value) => Buffer): PooledOutput {
+  const table = new ExprTable(), result = present(pool.outputs[0], `output of ${pool.name}`);
+  const [batch, channel, ...output] = result.type.shape.map((extent, d): Axis => ({ name: `pool${d}`, extent }));
+  const [outer, inner] = output, accumulator = { name: "pooled", type: f32 };
+  invariant(batch && channel && outer && inner, "a pool of two spatial axes");
+  const indices = [batch, channel, outer, inner].map((a) => table.make(axisOf(a)));
+  const elements = new Elements({ table, inline: new Set(rest.filter((n) => n !== pool)), bufferOf, given: [{ value: result, indices, element: local(accumulator.name, f32) }] });
+  const stores = region.outputs.map((value): EpilogueStore => ({ buffer: bufferOf(value), indices, value: elements.at(value, indices) }));
+  return { ...pooling, batch, channel, output: [outer, inner], accumulator, stores };
 }
 
 function elementKernel(region: Region, name: string, bufferOf: (value: Value) => Buffer): Kernel {

@@ -1,7 +1,7 @@
 /** Pooling over windows: MaxPool, AveragePool, LpPool. */
 import { dimAdd, type Dim } from "../core/dim.ts";
 import type { DType } from "../core/dtype.ts";
-import { defineOp, int, required, type AttributeSpec, type InferContext, type TypeInfo } from "../graph/op.ts";
+import { defineOp, int, required, type AttributeSpec, type InferContext, type Pooling, type TypeInfo } from "../graph/op.ts";
 import { add, binary, cast, computeScalar, constant, dimExpr, div, eq, max, min, mul, or, reduce, scalarType, select, sqrt, sub, unary, type Expr, type Type } from "../kernel/expr.ts";
 import { AveragePool as evaluateAveragePool, LpPool as evaluateLpPool, MaxPool as evaluateMaxPool } from "../evaluate/pool.ts";
 import { checkType } from "./element-wise.ts";
@@ -25,6 +25,13 @@ function inferPool(x: TypeInfo, options: PoolOptions, context: InferContext): re
 /** Taps along each axis. */
 export const taps = (windows: readonly Window[]): readonly number[] => windows.map((w) => w.kernel);
 
+/** The windows of a pool that may run on rows as they are computed: of two axes, floats, without steps between taps. */
+function windowsOnRows(x: TypeInfo, options: PoolOptions): Pooling["windows"] | undefined {
+  if (x.dtype !== "float32" || x.shape.length !== 4) return undefined;
+  const [outer, inner] = poolWindows(x, options).map(({ kernel, stride, dilation, padBegin }) => (dilation === 1 && typeof padBegin === "number" ? { taps: kernel, stride, pad: padBegin } : undefined));
+  return outer && inner && [outer, inner];
+}
+
 /** The least value of a dtype, which a maximum over padding alone gives. */
 function lowest(dtype: DType, type: Type): number | bigint {
   if (dtype === "int8") return -128;
@@ -44,6 +51,10 @@ export const MaxPool = defineOp({
     return [{ dtype: X.dtype, shape }, { dtype: "int64", shape }];
   },
   evaluate: evaluateMaxPool,
+  pooling({ X }, attributes) {
+    const windows = windowsOnRows(X, attributes);
+    return windows && { reduce: "max", windows };
+  },
   lower({ X }, attributes) {
     const windows = poolWindows(X, attributes);
     const type = scalarType(computeScalar(X.dtype)), least = lowest(X.dtype, type);
@@ -115,6 +126,11 @@ export const AveragePool = defineOp({
   fusionKind: "reduction",
   infer: ({ X }, attributes, context) => [{ dtype: X.dtype, shape: inferPool(X, attributes, context) }],
   evaluate: evaluateAveragePool,
+  pooling({ X }, attributes) {
+    const windows = windowsOnRows(X, attributes), [down, across] = attributes.kernel_shape;
+    const inside = poolWindows(X, attributes).every((w) => !w.mayUnderrun && !w.mayOverrun);
+    return windows && inside && down !== undefined && across !== undefined ? { reduce: "add", divisor: down * across, windows } : undefined;
+  },
   lower({ X }, attributes) {
     const windows = poolWindows(X, attributes);
     return [(...indices) => {

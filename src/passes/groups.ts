@@ -23,6 +23,8 @@ export interface Group {
   anchor: Node | undefined;
   /** Those of `nodes` that compute what the anchor convolves, strip by strip, and the anchor among them. */
   above?: { readonly nodes: ReadonlySet<Node>; readonly anchor: Node };
+  /** What pools what those compute, strip by strip; the anchor among them is then the group's own. */
+  pool?: Node;
   /** `free`: loops over elements or rows. `anchored`: an epilogue may follow. `alone`: takes part in nothing. */
   role: "free" | "anchored" | "view" | "alone";
 }

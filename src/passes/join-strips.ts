@@ -14,9 +14,9 @@ import { storesOf, type Group, type Groups } from "./groups.ts";
 import type { PartitionContext } from "./partition-context.ts";
 
 /** Results of fewer bytes are still in the second-level cache when the next kernel reads them. */
-const leastBytes = 1024 * 1024;
+export const leastBytes = 1024 * 1024;
 /** Bytes of a result; of one image where their number is not known. */
-function bytesOf({ type: { shape: [images = 1, ...image], dtype } }: Value): number {
+export function imageBytes({ type: { shape: [images = 1, ...image], dtype } }: Value): number {
   return (isSymbolic(images) ? 1 : images) * estimate(dimProduct(image)) * byteSize(dtype);
 }
 
@@ -55,7 +55,7 @@ function whyApart(above: Group, value: Value, group: Group, groups: Groups, cont
   const stored = storesOf(above.nodes), other = stored.find((v) => v !== value) ?? (value.uses.length > 1 || value.resultOf.length > 0 ? value : undefined);
   if (above.role !== "anchored" || group.role !== "anchored" || above.above) return refuse("other-operator", `'${above.anchor?.name}' has a kernel that takes nothing along`, "none: it stays a kernel of its own");
   if (other) return refuse("interior-value-used", `'${other.name}' is read elsewhere too, or a result of the model`, "none: it is stored for its other readers anyway");
-  const bytes = bytesOf(value);
+  const bytes = imageBytes(value);
   if (bytes < leastBytes) return refuse("stays-in-cache", `'${value.name}' ${formatShape(value.type.shape)} has ${Math.ceil(bytes / 1024)} KB, which a second-level cache keeps until they are read`, "none: two kernels are as quick");
   return groups.whyFull([...above.nodes, ...group.nodes]) ?? context.switchedOff([...above.nodes, ...group.nodes], group.anchor);
 }

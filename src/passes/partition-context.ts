@@ -63,6 +63,12 @@ export class PartitionContext {
     if (group.anchor) this.refusals.push(refusedSite(this.kind(nodes, group.anchor), group.anchor, nodes, why));
   }
 
+  /** Records that a pool stays apart from the convolution above it. */
+  notePool(above: Group, group: Group, why: Refusal): void {
+    const nodes = this.groups.ordered([...above.nodes, ...group.nodes]);
+    if (above.anchor) this.refusals.push(refusedSite(this.kind(nodes, above.anchor), above.anchor, nodes, why));
+  }
+
   /** Records that two groups of loops over elements stay apart: at the node that reads, with the nodes on which they touch. */
   notePair({ from, views, to }: Candidate, why: Refusal): void {
     const between = views.flatMap((g) => [...g.nodes]);

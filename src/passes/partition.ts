@@ -13,6 +13,7 @@ import type { Site } from "../rewrite/site.ts";
 import { growAnchored } from "./grow-anchored.ts";
 import { Groups, type Group } from "./groups.ts";
 import { joinRanges } from "./join-ranges.ts";
+import { joinPools } from "./join-pools.ts";
 import { joinStrips } from "./join-strips.ts";
 import { isFree, mergeElements } from "./merge-elements.ts";
 import { PartitionContext, type PartitionOptions } from "./partition-context.ts";
@@ -39,6 +40,7 @@ export function partition(graph: Graph, options: PartitionOptions): Partition {
     growAnchored(groups, context);
     joinStrips(groups, context);
     mergeElements(groups, context);
+    joinPools(groups, context);
     joinRanges(groups);
   }
   const sites: Site[] = [];
@@ -82,7 +84,7 @@ function finish(group: Group, groups: Groups, context: PartitionContext, options
   }
   const execution = group.role === "view" ? "view" : nodes.length === 1 && !hasKernel(only) ? "host" : "kernel";
   const above = group.above && regionOf(context.kind(group.above.nodes, group.above.anchor), groups.ordered(group.above.nodes), "kernel", group.above.anchor);
-  return { region: regionOf(execution === "kernel" ? kind : only.op.type, nodes, execution, group.anchor, above), inner: [] };
+  return { region: regionOf(execution === "kernel" ? kind : only.op.type, nodes, execution, group.anchor, above, group.pool), inner: [] };
 }
 
 function fired(region: Region, group: Group, groups: Groups, options: PartitionOptions): Site[] {

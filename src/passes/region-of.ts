@@ -14,7 +14,7 @@ export function readValues(nodes: ReadonlySet<Node>): Value[] {
 }
 
 /** A region of nodes in topological order. */
-export function regionOf(kind: string, nodes: readonly Node[], execution: Region["execution"], anchor?: Node, above?: Region): Region {
+export function regionOf(kind: string, nodes: readonly Node[], execution: Region["execution"], anchor?: Node, above?: Region, pool?: Node): Region {
   const set = new Set(nodes);
-  return { kind, nodes, inputs: readValues(set), outputs: storedValues(set), execution, ...(anchor ? { anchor } : {}), ...(above ? { above } : {}) };
+  return { kind, nodes, inputs: readValues(set), outputs: storedValues(set), execution, ...(anchor ? { anchor } : {}), ...(above ? { above } : {}), ...(pool ? { pool } : {}) };
 }

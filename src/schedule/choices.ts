@@ -32,7 +32,7 @@ export function signatureOf({ structure: s, outputs }: Kernel): string | undefin
 function signature(s: MatMulStructure | ConvStructure, outputs: number): string {
   const how = `${s.accumulator.type.scalar} ${isCostly(s.stores) ? "costly" : "plain"} ${outputs}`;
   if (s.kind === "matmul") return `matmul ${sizes(s.batch.map((a) => a.extent))}[${sizes([s.m.extent, s.k.extent, s.n.extent])}]${s.quantized ? ` q${s.quantized.block}` : ""}${s.others ? ` and ${s.others.length}` : ""} ${how}`;
-  return `conv${s.transposed ? " transposed" : ""} ${sizes([s.batch.extent, s.group.extent])}[${size(s.inputChannel.extent)}->${size(s.channel.extent)}] ${sizes(s.output.map((a) => a.extent))} k${sizes(s.kernel.map((a) => a.extent))} s${sizes(s.strides)} d${sizes(s.dilations)} ${how}${s.inputFrom ? ` of ${signature(s.inputFrom, 1)}` : ""}`;
+  return `conv${s.transposed ? " transposed" : ""} ${sizes([s.batch.extent, s.group.extent])}[${size(s.inputChannel.extent)}->${size(s.channel.extent)}] ${sizes(s.output.map((a) => a.extent))} k${sizes(s.kernel.map((a) => a.extent))} s${sizes(s.strides)} d${sizes(s.dilations)} ${how}${s.inputFrom ? ` of ${signature(s.inputFrom, 1)}` : ""}${s.pooled ? ` pooled ${s.pooled.windows.map((w) => `${w.taps}/${w.stride}`).join("x")}` : ""}`;
 }
 
 const allowed: Readonly<Record<keyof KernelChoice, (value: unknown) => boolean>> = {

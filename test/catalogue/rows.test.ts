@@ -14,6 +14,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   "mixtures of experts from TopK and loops": "test/microsoft-experts.test.ts",
   "dot products of bytes by relaxed SIMD": "src/schedule/contractions/integer.test.ts",
   "depthwise and 1x1 convolution in one kernel": "src/passes/join-strips.test.ts",
+  "pooling in the kernel of the convolution before it": "src/passes/join-pools.test.ts",
   "functions of the model": "test/import.test.ts",
   "fixed sizes": "test/sizes.test.ts",
   "version conversion, sub-models, external data": "test/opset-history.test.ts",

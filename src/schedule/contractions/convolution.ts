@@ -8,7 +8,7 @@ import { present } from "../../core/assert.ts";
 import { dimEqual, dimFloorDiv, dimMul, dimProduct, isSymbolic, type Dim } from "../../core/dim.ts";
 import { add, axisOf, binary, constant, i32, load, min, sub, type Axis, type Expr } from "../../kernel/expr.ts";
 import { assign, type Stmt } from "../../kernel/stmt.ts";
-import type { ConvStructure, MatMulStructure } from "../../kernel/structure.ts";
+import type { ConvStructure, EpilogueStore, MatMulStructure } from "../../kernel/structure.ts";
 import { plus, times, toIndex } from "../loops/affine.ts";
 import { addressOf, storeAt, type KernelBuilder } from "../builder.ts";
 import { eitherEngine, quadColumns, startSums } from "./byte-dots.ts";
@@ -20,9 +20,10 @@ import { Epilogue, isCostly } from "./epilogue.ts";
 import { columnsAt, forColumns, widthsOfOneRow, type PanelColumns } from "./gemm.ts";
 import { scheduleMatMul } from "./matmul.ts";
 import { blockOf, directRows, elementBytes, rowScratch, scratchChannels, type InputRows } from "./input-rows.ts";
+import type { RowBlocks } from "./row-blocks.ts";
 import { packTaps } from "./pack-taps.ts";
 import { scheduleRowStrips } from "./row-strips.ts";
-import { emitWinograd, suitsWinograd } from "./winograd.ts";
+import { emitWinograd, suitsWinograd, winogradRows } from "./winograd.ts";
 import { stripFor, suitsStrips } from "./strip.ts";
 import { accumulate, declareAccumulators, laneOf, type Accumulators, type BColumns, type TileKind } from "./tile.ts";
 
@@ -91,12 +92,31 @@ const workOfRow = (s: ConvStructure, p: ConvProblem): Dim => dimFloorDiv(dimProd
 
 /** All positions of one image and group. */
 function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem, kind: TileKind, positions: Map<Axis, Expr>, columns: PanelColumns): void {
-  const direct = directRows(b, into, s, p, positions);
-  const { outer } = p;
+  const { outer } = p, blocks = rowBlocks(b, into, s, p, kind, positions, columns), { rows } = blocks;
   const total = b.letIndex(into, "rows", toIndex(outer.count));
-  const rows = sharedRows(s, p, kind, columns);
-  const scratch = direct ? undefined : rowScratch(b, s, p, rows, kind, 2, columns.quads?.shift);
-  const perBlock = (first: Expr, count: Expr, source: InputRows, body: Stmt[]): void => {
+  b.parallel(into, "block", outer.count, rows, blocks.work, (first, body) => {
+    const count = !isSymbolic(outer.count) && outer.count % rows === 0 ? constant(rows, i32) : b.let(body, "count", min(constant(rows, i32), sub(total, first)));
+    blocks.write(body, first, count, s.stores);
+  });
+}
+
+/** The rows of a convolution of float32 in one group, at the batch that `positions` says; undefined where weights are not constant. */
+export function convolutionRows(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem): { readonly at: (into: Stmt[], image: Expr) => RowBlocks } | undefined {
+  const operands = operandsOf(b, s);
+  if (operands?.kind.kind !== "float") return undefined;
+  if (suitsWinograd(b, s, p)) return winogradRows(b, into, s, p);
+  const packed = packTaps(b, s, p, operands);
+  if (!packed) return undefined;
+  const group = constant(0, i32), columns = packed.at(group), panels = { ...columns, pointer: b.let(into, "panels", columns.pointer) };
+  return { at: (perImage, image) => rowBlocks(b, perImage, s, p, operands.kind, new Map([[s.batch, image], [s.group, group]]), panels) };
+}
+
+function rowBlocks(b: KernelBuilder, into: Stmt[], whole: ConvStructure, p: ConvProblem, kind: TileKind, positions: ReadonlyMap<Axis, Expr>, columns: PanelColumns): RowBlocks {
+  const direct = directRows(b, into, whole, p, positions);
+  const { outer } = p;
+  const rows = sharedRows(whole, p, kind, columns);
+  const scratch = direct ? undefined : rowScratch(b, whole, p, rows, kind, 2, columns.quads?.shift);
+  const perBlock = (s: ConvStructure, first: Expr, count: Expr, source: InputRows, body: Stmt[]): void => {
     if (spansPay(s, p)) {
       b.loop(body, "y", 0, count, 1, outer.count, (y, rowBody) => emitSpans(b, rowBody, { s, p, kind, source, y }, positions, plus(first, y), columns));
       return;
@@ -115,11 +135,10 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
       });
     }, dimMul(workOfRow(s, p), rows));
   };
-  b.parallel(into, "block", outer.count, rows, dimProduct([workOfRow(s, p), s.channel.extent, rows]), (first, body) => {
-    const count = !isSymbolic(outer.count) && outer.count % rows === 0 ? constant(rows, i32) : b.let(body, "count", min(constant(rows, i32), sub(total, first)));
+  return { rows, multiple: 1, work: dimProduct([workOfRow(whole, p), whole.channel.extent, rows]), write(body, first, count, stores) {
     const source = scratch ? scratch(body, first, count, positions) : direct && rowsFrom(b, body, direct, times(first, outer.stride));
-    if (source) perBlock(first, count, source, body);
-  });
+    if (source) perBlock({ ...whole, stores }, first, count, source, body);
+  } };
 }
 
 /** Weights of fewer bytes stay in the second-level cache: reading them for every block of rows costs little. */

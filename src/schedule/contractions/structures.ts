@@ -19,6 +19,7 @@ import { Asked } from "./asked.ts";
 import { scheduleAttention } from "./attention.ts";
 import { scheduleConvolution } from "./convolution.ts";
 import { scheduleMatMul } from "./matmul.ts";
+import { schedulePoolStrips } from "./pool-strips.ts";
 import { scheduleRecurrence } from "./recurrence.ts";
 
 /**
@@ -48,7 +49,7 @@ function structureLoops(b: KernelBuilder, kernel: Kernel): Stmt | undefined {
   switch (structure?.kind) {
     case undefined: return undefined;
     case "matmul": return scheduleMatMul(b, structure);
-    case "conv": return scheduleConvolution(b, structure);
+    case "conv": return structure.pooled ? schedulePoolStrips(b, structure, structure.pooled) : scheduleConvolution(b, structure);
     case "attention": return scheduleAttention(b, structure);
     case "recurrence": return scheduleRecurrence(b, structure);
     default: return assertNever(structure);
@@ -63,8 +64,9 @@ function mainOperands(kernel: Kernel): ReadonlySet<Buffer> {
     for (const e of expressions) visitExpr(e, (x) => { if (x.kind === "load") out.add(x.buffer); });
   };
   // Rows of what is read above are written while others are still to be computed: nothing that goes in there may be overwritten.
-  const noteConvolution = ({ input, weight, inputFrom }: ConvStructure): void => {
+  const noteConvolution = ({ input, weight, inputFrom, pooled, stores }: ConvStructure): void => {
     out.add(input).add(weight);
+    if (pooled) note(...stores.map((x) => x.value));
     if (!inputFrom) return;
     noteConvolution(inputFrom);
     note(...inputFrom.stores.map((x) => x.value));

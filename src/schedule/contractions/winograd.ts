@@ -15,6 +15,7 @@ import { addressOf, loadAt, storeAt, type KernelBuilder } from "../builder.ts";
 import { outputPositions, type ConvProblem } from "./conv-problem.ts";
 import { Epilogue, isCostly } from "./epilogue.ts";
 import { rowScratch, type InputRows } from "./input-rows.ts";
+import type { RowBlocks } from "./row-blocks.ts";
 import { flatten, suitsStrips } from "./strip.ts";
 import { accumulate, declareAccumulators } from "./tile.ts";
 import { winogradError } from "./winograd-error.ts";
@@ -70,7 +71,7 @@ function blocksOf(p: ConvProblem, channels: number): Blocks {
 /** What the loops over blocks, panels and tiles share. */
 interface Plane {
   readonly s: ConvStructure; readonly p: ConvProblem; readonly c: number; readonly m: number; readonly blocks: Blocks;
-  readonly positions: Map<Axis, Expr>;
+  readonly positions: ReadonlyMap<Axis, Expr>;
   /** Addresses: weights, transformed inputs [36][tile][c], products [36][tile][8], a tile between its two passes. */
   readonly u: Expr; readonly v: Expr; readonly products: Expr; readonly between: Expr;
   /** Address of a block's sums [row][position][m], where the epilogue is costly: it runs along their rows. */
@@ -78,42 +79,65 @@ interface Plane {
 }
 
 export function emitWinograd(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem): void {
+  const blocks = winogradBlocks(b, into, s, p);
+  if (!blocks) return;
+  const { most, work, padded } = blocks;
+  b.parallel(into, "n", s.batch.extent, 1, dimMul(work, dimCeilDiv(padded, most)), (n, perImage) => {
+    const total = b.letIndex(perImage, "rows", toIndex(padded)), write = blocks.at(perImage, n);
+    b.parallel(perImage, "block", padded, most, work, (first, body) =>
+      write(body, first, b.let(body, "count", min(constant(most, i32), sub(total, first))), s.stores));
+  });
+}
+
+/** Rows as they are asked for, whole tiles of them. */
+export function winogradRows(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem): { readonly at: (into: Stmt[], image: Expr) => RowBlocks } | undefined {
+  const blocks = winogradBlocks(b, into, s, p);
+  return blocks && { at: (perImage, image) => ({ rows: blocks.most, multiple: 4, work: blocks.work, write: blocks.at(perImage, image) }) };
+}
+
+interface WinogradBlocks {
+  /** Rows of a block, the work of one, and rows of whole tiles. */
+  readonly most: number; readonly work: Dim; readonly padded: Dim;
+  at(into: Stmt[], image: Expr): RowBlocks["write"];
+}
+
+function winogradBlocks(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem): WinogradBlocks | undefined {
   const weight = b.context.weight(s.weight), c = Number(s.inputChannel.extent), m = Number(s.channel.extent);
-  if (!weight) return;
+  if (!weight) return undefined;
   const spec = { kind: "winograd" as const, tile: 4 as const, m, c, nr: 8 };
   const blocks = blocksOf(p, c);
   const buffers = [["transformed", 36 * blocks.most * c], ["products", 36 * blocks.most * 8], ["between", 36 * 8]] as const;
   const [v, products, between] = buffers.map(([name, size]) => b.let(into, name, addressOf(b.temporary(name, "float32", [size]))));
   const u = b.let(into, "u", addressOf(b.packed(weight, spec, "float32", packedLength([], spec))));
-  if (!v || !products || !between) return;
+  if (!v || !products || !between) return undefined;
   // Whole tiles: rows and positions past the output are computed from padding and dropped.
   const whole = (n: Dim): Dim => dimMul(dimCeilDiv(n, 4), 4);
   const padded: ConvProblem = { outer: { ...p.outer, count: whole(p.outer.count) }, inner: { ...p.inner, count: whole(p.inner.count) } };
   const scratch = rowScratch(b, s, padded, blocks.rows * 4, { kind: "float" });
-  const positions = new Map<Axis, Expr>([[s.group, constant(0, i32)]]);
   const strips = isCostly(s.stores) && suitsStrips(m);
   const sums = strips ? b.let(into, "sums", addressOf(b.temporary("sums", "float32", [blocks.rows * 4, blocks.width * 4, m]))) : undefined;
-  const plane: Plane = { s, p, c, m, blocks, positions, u, v, products, between, sums };
   const panelWork = 36 * blocks.most * c * 4 + 36 * blocks.most * 32, partWork = Math.ceil(m / 8) * panelWork, parts = dimCeilDiv(dimCeilDiv(p.inner.count, 4), blocks.width);
-  const blockWork = dimMul(parts, partWork);
-  b.parallel(into, "n", s.batch.extent, 1, dimMul(blockWork, dimCeilDiv(padded.outer.count, blocks.rows * 4)), (n, perImage) => {
-    positions.set(s.batch, n);
-    const total = b.letIndex(perImage, "rows", toIndex(padded.outer.count)), across = b.letIndex(perImage, "across", toIndex(dimCeilDiv(p.inner.count, 4)));
-    b.parallel(perImage, "block", padded.outer.count, blocks.rows * 4, blockWork, (first, body) => {
-      const count = b.let(body, "count", min(constant(blocks.rows * 4, i32), sub(total, first)));
-      const source = scratch(body, first, count, positions);
-      b.parallel(body, "part", dimCeilDiv(p.inner.count, 4), blocks.width, partWork, (part, inner) => {
-        const width = b.let(inner, "width", min(constant(blocks.width, i32), sub(across, part)));
-        const tiles = b.let(inner, "tiles", mul(width, div(count, 4)));
-        inputTransforms(b, inner, plane, source, part, width, tiles);
-        b.parallel(inner, "panel", m, 8, sums ? undefined : panelWork, (column, perPanel) => {
-          multiply(b, perPanel, plane, column, tiles);
-          outputTransforms(b, perPanel, plane, first, part, width, tiles, column);
+  return {
+    most: blocks.rows * 4, work: dimMul(parts, partWork), padded: padded.outer.count,
+    at(perImage, image) {
+      const positions = new Map<Axis, Expr>([[s.group, constant(0, i32)], [s.batch, image]]);
+      const across = b.letIndex(perImage, "across", toIndex(dimCeilDiv(p.inner.count, 4)));
+      return (body, first, count, stores) => {
+        const plane: Plane = { s: { ...s, stores }, p, c, m, blocks, positions, u, v, products, between, sums };
+        const source = scratch(body, first, count, positions);
+        b.parallel(body, "part", dimCeilDiv(p.inner.count, 4), blocks.width, partWork, (part, inner) => {
+          const width = b.let(inner, "width", min(constant(blocks.width, i32), sub(across, part)));
+          const tiles = b.let(inner, "tiles", mul(width, div(count, 4)));
+          inputTransforms(b, inner, plane, source, part, width, tiles);
+          b.parallel(inner, "panel", m, 8, sums ? undefined : panelWork, (column, perPanel) => {
+            multiply(b, perPanel, plane, column, tiles);
+            outputTransforms(b, perPanel, plane, first, part, width, tiles, column);
+          });
+          if (sums) finishRows(b, inner, plane, sums, first, count, part, width);
         });
-        if (sums) finishRows(b, inner, plane, sums, first, count, part, width);
-      });
-    });
-  });
+      };
+    },
+  };
 }
 
 const vector = (p: Expr, offset: number): Expr => loadAt(p, offset, "float32", f32x4);
