@@ -17,16 +17,19 @@ interface Options {
   readonly group?: number;
   readonly pool?: "MaxPool" | "AveragePool";
   readonly window?: NodeSpec["attributes"];
+  /** Some weight is infinite. */
+  readonly infinite?: boolean;
   readonly outputs?: ModelSpec["outputs"];
   readonly more?: readonly NodeSpec[];
 }
 
 /** x → convolution to 64 channels → Relu (`t`) → pool (`p`) → Neg (`y`). */
-function pooled({ size: [h, w] = [70, 66], inputs: c = 4, kernel: k = 1, symbolic = false, group = 1, pool = "MaxPool", window = { kernel_shape: [2, 2], strides: [2, 2] }, outputs = { y: undefined }, more = [] }: Options = {}): Uint8Array {
-  const tensor = (dims: readonly number[]) => randomTensor(dims, random, 0.3), pad = (k - 1) / 2;
+function pooled({ size: [h, w] = [70, 66], inputs: c = 4, kernel: k = 1, symbolic = false, group = 1, pool = "MaxPool", window = { kernel_shape: [2, 2], strides: [2, 2] }, infinite = false, outputs = { y: undefined }, more = [] }: Options = {}): Uint8Array {
+  const tensor = (dims: readonly number[]) => randomTensor(dims, random, 0.3), pad = (k - 1) / 2, weights = tensor([64, c / group, k, k]);
+  if (infinite && weights.data instanceof Float32Array) weights.data[5] = Infinity;
   return modelBytes({
     opset: 20, inputs: { x: { dtype: "float32", dims: symbolic ? ["n", c, "h", "w"] : [1, c, h, w] } }, outputs,
-    initializers: { u: tensor([64, c / group, k, k]), b: tensor([64]) },
+    initializers: { u: weights, b: tensor([64]) },
     nodes: [
       { type: "Conv", inputs: ["x", "u", "b"], outputs: ["d"], attributes: { group, pads: [pad, pad, pad, pad] } }, { type: "Relu", inputs: ["d"], outputs: ["t"] },
       { type: pool, inputs: ["t"], outputs: ["p"], attributes: window }, { type: "Neg", inputs: ["p"], outputs: ["y"] }, ...more,
@@ -62,6 +65,7 @@ describe("a convolution joins the pool behind it", () => {
     "windows that begin before the picture": [{ window: { kernel_shape: [2, 2], strides: [2, 2], pads: [1, 1, 1, 1] } }, [[1, 4, 70, 66]]],
     "windows that overlap, where a row costs little": [{ window: { kernel_shape: [3, 3], strides: [2, 2], pads: [1, 1, 1, 1] } }, [[1, 4, 70, 66]]],
     "sizes that only running tells": [{ symbolic: true, window: { kernel_shape: [2, 2], strides: [2, 2], ceil_mode: 1 } }, [[1, 4, 70, 66], [2, 4, 5, 3], [1, 4, 1, 1], [1, 4, 0, 4]]],
+    "weights that are infinite, which padding must not meet": [{ inputs: 4, kernel: 3, infinite: true }, [[1, 4, 70, 66]]],
     "Winograd's tiles": [{ inputs: 8, kernel: 3 }, [[1, 8, 70, 66]]],
     "Winograd's tiles, and windows of three": [{ inputs: 8, kernel: 3, window: { kernel_shape: [3, 3], strides: [3, 3], pads: [1, 0, 1, 0] } }, [[1, 8, 70, 66]]],
   };

@@ -100,10 +100,10 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
   });
 }
 
-/** The rows of a convolution of float32 in one group, at the batch that `positions` says; undefined where weights are not constant. */
+/** The rows of a convolution of float32 in one group, at the batch that `positions` says; undefined where weights are not constant, or no finite numbers. */
 export function convolutionRows(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem): { readonly at: (into: Stmt[], image: Expr) => RowBlocks } | undefined {
   const operands = operandsOf(b, s);
-  if (operands?.kind.kind !== "float") return undefined;
+  if (operands?.kind.kind !== "float" || !(isPointwise(s) || isFinite(b, s.weight))) return undefined;
   if (suitsWinograd(b, s, p)) return winogradRows(b, into, s, p);
   const packed = packTaps(b, s, p, operands);
   if (!packed) return undefined;
