@@ -8,7 +8,7 @@ import { present } from "../../core/assert.ts";
 import { dimEqual, dimFloorDiv, dimMul, dimProduct, isSymbolic, type Dim } from "../../core/dim.ts";
 import { add, axisOf, binary, constant, i32, load, min, sub, type Axis, type Expr } from "../../kernel/expr.ts";
 import { assign, type Stmt } from "../../kernel/stmt.ts";
-import type { ConvStructure, EpilogueStore, MatMulStructure } from "../../kernel/structure.ts";
+import type { ConvStructure, MatMulStructure } from "../../kernel/structure.ts";
 import { plus, times, toIndex } from "../loops/affine.ts";
 import { addressOf, storeAt, type KernelBuilder } from "../builder.ts";
 import { eitherEngine, quadColumns, startSums } from "./byte-dots.ts";
