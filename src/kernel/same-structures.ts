@@ -2,7 +2,7 @@
 import { dimEqual, shapeEqual } from "../core/dim.ts";
 import type { Buffer, Expr } from "./expr.ts";
 import { samePairs, sameTypes, type Comparison } from "./same-loops.ts";
-import type { Activation, AttentionStructure, ConvStructure, EpilogueStore, MatMulStructure, QuantizedMatrix, RecurrenceStructure, Structure } from "./structure.ts";
+import type { Activation, AttentionStructure, ConvStructure, EpilogueStore, MatMulStructure, PooledOutput, QuantizedMatrix, RecurrenceStructure, Structure } from "./structure.ts";
 
 /** Whether two structures are the same, as far as `by` has not found otherwise for their buffers, axes and expressions. */
 export function sameStructures(by: Comparison, a: Structure, b: Structure): boolean {
@@ -39,7 +39,12 @@ function sameConvolutions(by: Comparison, a: ConvStructure, b: ConvStructure): b
     && samePairs(a.strides, b.strides, identical) && samePairs(a.dilations, b.dilations, identical) && shapeEqual(a.padsBegin, b.padsBegin) && a.transposed === b.transposed
     && by.buffers(a.input, b.input) && by.buffers(a.weight, b.weight) && either(a.inputFrom, b.inputFrom, (x, y) => sameConvolutions(by, x, y))
     && either(a.zeroPoints, b.zeroPoints, (x, y) => by.expressions(x.input, y.input) && by.expressions(x.weight, y.weight))
-    && sameAccumulators(a.accumulator, b.accumulator) && sameStores(by, a.stores, b.stores);
+    && sameAccumulators(a.accumulator, b.accumulator) && sameStores(by, a.stores, b.stores) && either(a.pooled, b.pooled, (x, y) => samePools(by, x, y));
+}
+function samePools(by: Comparison, a: PooledOutput, b: PooledOutput): boolean {
+  const axes = (s: PooledOutput) => [s.batch, s.channel, ...s.output];
+  return a.reduce === b.reduce && either(a.divisor, b.divisor, identical) && samePairs(a.windows, b.windows, (x, y) => x.taps === y.taps && x.stride === y.stride && x.pad === y.pad)
+    && samePairs(axes(a), axes(b), (x, y) => by.axes(x, y)) && sameAccumulators(a.accumulator, b.accumulator) && sameStores(by, a.stores, b.stores);
 }
 
 function sameAttentions(by: Comparison, a: AttentionStructure, b: AttentionStructure): boolean {

@@ -85,6 +85,26 @@ describe("a convolution joins the pool behind it", () => {
   });
 });
 
+test("pools that differ in nothing but what they make of a window have kernels of their own", async () => {
+  const size = [1, 4, 70, 66], kernel_shape = [2, 2], strides = [2, 2];
+  const bytes = modelBytes({
+    opset: 20, inputs: { x: { dtype: "float32", dims: size }, z: { dtype: "float32", dims: size } }, outputs: { y: undefined, v: undefined },
+    initializers: { u: randomTensor([64, 4, 1, 1], random, 0.3), w: randomTensor([64, 4, 1, 1], random, 0.3) },
+    nodes: [
+      { type: "Conv", inputs: ["x", "u"], outputs: ["c"] }, { type: "MaxPool", inputs: ["c"], outputs: ["y"], attributes: { kernel_shape, strides } },
+      { type: "Conv", inputs: ["z", "w"], outputs: ["d"] }, { type: "AveragePool", inputs: ["d"], outputs: ["v"], attributes: { kernel_shape, strides } },
+    ],
+  });
+  expect(joined(bytes)).toHaveLength(2);
+  const fed = (seed: number): Tensor => new Tensor("float32", Float32Array.from(toNumbers(randomTensor(size, randomFrom(seed)))), size);
+  const results = async (artifact: Uint8Array): Promise<readonly unknown[]> => {
+    const session = await load(artifact), { y, v } = await session.run({ x: fed(1), z: fed(2) });
+    await session.dispose();
+    return [y?.data, v?.data];
+  };
+  expect(await results(compileModel(bytes).artifact)).toEqual(await results(compileModel(bytes, { enableFusion: false }).artifact));
+});
+
 describe("they stay apart where", () => {
   const cases: Record<string, readonly [Options, string]> = {
     "a cache holds what lies between": [{ size: [20, 20] }, "stays-in-cache"],
