@@ -1,9 +1,9 @@
 /** Convolution kernels of every form, as their operators lower them. */
 import { present } from "../../src/core/assert.ts";
 import { dimMul, evaluateDim as evaluate, symbol, type Dim } from "../../src/core/dim.ts";
-import type { Tensor } from "../../src/core/tensor.ts";
+import { fromNumbers, toNumbers, type Tensor } from "../../src/core/tensor.ts";
 import { named, type AnchorOperand, type OpDef } from "../../src/graph/op.ts";
-import { add, constant, f32, load, max, type Buffer, type Expr } from "../../src/kernel/expr.ts";
+import { add, constant, div, f32, load, max, mul, sqrt, type Buffer, type Expr } from "../../src/kernel/expr.ts";
 import type { Layout } from "../../src/kernel/kernel.ts";
 import type { EpilogueStore } from "../../src/kernel/structure.ts";
 import { Conv } from "../../src/ops/conv.ts";
@@ -21,6 +21,8 @@ export interface ConvOptions {
   readonly residual?: boolean;
   /** An epilogue of many operations, all exact on whole numbers. */
   readonly costly?: boolean;
+  /** Sums times gamma / √(variance + ε) of their channel. */
+  readonly normalised?: boolean;
 }
 
 const operand = (buffer: Buffer): AnchorOperand => ({ dtype: buffer.dtype, shape: buffer.shape, at: (...i) => load(buffer, i), buffer: () => buffer });
@@ -50,15 +52,18 @@ export function convCase(o: ConvOptions, make: (dims: readonly number[], seed: n
   const y: Buffer = { name: "Y", dtype: "float32", shape: type.shape }, bias: Buffer = { name: "bias", dtype: "float32", shape: [type.shape[1] ?? 1] };
   const residual: Buffer = { name: "R", dtype: "float32", shape: type.shape };
   const channel = present(anchor.indices[1], "channel index");
-  let value: Expr = add(anchor.element, load(bias, [channel]));
+  const [gamma, variance] = ["gamma", "variance"].map((name): Buffer => ({ name, dtype: "float32", shape: bias.shape })) as [Buffer, Buffer];
+  const sum = o.normalised ? mul(anchor.element, div(load(gamma, [channel]), sqrt(add(load(variance, [channel]), constant(Math.fround(1e-3), f32))))) : anchor.element;
+  let value: Expr = add(sum, load(bias, [channel]));
   if (o.residual) value = max(add(value, load(residual, anchor.indices)), constant(0, f32));
   if (o.costly) for (let i = 0; i < 9; i++) value = max(add(value, constant(-3, f32)), constant(-60 - i, f32));
   const store: EpilogueStore = { buffer: y, indices: anchor.indices, value };
-  const kernel = structuredKernel("conv", anchor.structure([store]), [x, w, bias, ...(o.residual ? [residual] : [])], [y], naiveBody(anchor.axes, "acc", anchor.accumulate, [store]));
+  const kernel = structuredKernel("conv", anchor.structure([store]), [x, w, bias, ...(o.normalised ? [gamma, variance] : []), ...(o.residual ? [residual] : [])], [y], naiveBody(anchor.axes, "acc", anchor.accumulate, [store]));
   const sizes: Record<string, number> = { b: o.x[0] ?? 1, h: rank === 2 ? o.x[2] ?? 1 : 1, w: o.x[o.x.length - 1] ?? 1 };
   const binding = (s: string): number => present(sizes[s], s);
   const outDims = type.shape.map((d) => evaluate(d, binding));
-  const data = new Map([[x, make(o.x, 1)], [w, make(o.w, 2)], [bias, wholeNumbers([outDims[1] ?? 1], 3)], [residual, wholeNumbers(outDims, 4)]]);
+  const positive = (seed: number): Tensor => { const t = wholeNumbers([outDims[1] ?? 1], seed); return fromNumbers("float32", t.dims, Array.from(toNumbers(t), (v) => Math.abs(v) + 1)); };
+  const data = new Map([[gamma, positive(5)], [variance, positive(6)], [x, make(o.x, 1)], [w, make(o.w, 2)], [bias, wholeNumbers([outDims[1] ?? 1], 3)], [residual, wholeNumbers(outDims, 4)]]);
   const layouts = new Map<Buffer, Layout>();
   if (o.layout !== undefined && o.layout !== "rows") {
     layouts.set(x, channelsLast(x.shape));

@@ -10,13 +10,14 @@ import type { Buffer } from "../../kernel/expr.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { PackSpec, Placement, Program, Step, Storage, Weight } from "../../kernel/program.ts";
 import { allSteps } from "../../kernel/segments.ts";
-import type { Stmt } from "../../kernel/stmt.ts";
+import { block, type Stmt } from "../../kernel/stmt.ts";
 import type { ConvStructure } from "../../kernel/structure.ts";
 import { visitExpr, visitExprsOf, visitStmt } from "../../kernel/traverse.ts";
 import { signatureOf } from "../choices.ts";
 import { denseLayout, KernelBuilder, type ScheduleContext, type ScheduleTarget } from "../builder.ts";
 import { Asked } from "./asked.ts";
 import { scheduleAttention } from "./attention.ts";
+import { convWithTables, matMulWithTables } from "./column-tables.ts";
 import { scheduleConvolution } from "./convolution.ts";
 import { scheduleMatMul } from "./matmul.ts";
 import { schedulePoolStrips } from "./pool-strips.ts";
@@ -45,11 +46,15 @@ export function scheduleStructure(kernel: Kernel, context: ScheduleContext): Ker
 }
 
 function structureLoops(b: KernelBuilder, kernel: Kernel): Stmt | undefined {
-  const { structure } = kernel;
+  const { structure } = kernel, before: Stmt[] = [];
+  const behind = (body: Stmt | undefined): Stmt | undefined => (body && before.length > 0 ? block(...before, body) : body);
   switch (structure?.kind) {
     case undefined: return undefined;
-    case "matmul": return scheduleMatMul(b, structure);
-    case "conv": return structure.pooled ? schedulePoolStrips(b, structure, structure.pooled) : scheduleConvolution(b, structure);
+    case "matmul": return behind(scheduleMatMul(b, matMulWithTables(b, before, structure)));
+    case "conv": {
+      const conv = convWithTables(b, before, structure);
+      return behind(conv.pooled ? schedulePoolStrips(b, conv, conv.pooled) : scheduleConvolution(b, conv));
+    }
     case "attention": return scheduleAttention(b, structure);
     case "recurrence": return scheduleRecurrence(b, structure);
     default: return assertNever(structure);
