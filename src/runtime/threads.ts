@@ -91,15 +91,19 @@ export class Threads {
   /** As the plain one's; a segment may run on all threads. */
   readonly instance: Instance;
   readonly #memory: WebAssembly.Memory;
+  /** The control words: shared memory that grows leaves them where they are. */
+  readonly #words: Int32Array;
   readonly #ends: readonly End[];
   #scratch: { readonly at: number; readonly bytes: number } | undefined;
-  /** By segment, and by sizes of about the same. */
-  readonly #paces = new Map<string, Pace>();
-  #sizes: string | undefined = "";
+  /** By sizes of about the same, and by segment. */
+  readonly #paces = new Map<number, Pace[]>();
+  /** Those of the sizes at hand; undefined where they are not known. */
+  #now: Pace[] | undefined = [];
 
   constructor(instance: Instance, count: number, ends: readonly End[]) {
     this.count = count;
     this.#memory = instance.memory;
+    this.#words = new Int32Array(this.#memory.buffer, 0, 16);
     this.#ends = ends;
     this.#set(control.threads, count);
     this.#set(control.mayWait, this.#mayWait() ? 1 : 0);
@@ -108,7 +112,7 @@ export class Threads {
 
   /** Gives each thread besides the first so many `bytes` of working memory, or more; called before the first run, and when sizes have changed. */
   reserve(heap: Heap, needed: number): void {
-    if (this.#words()[control.message / 4] === 0) this.#set(control.message, heap.allocate(messageBytes));
+    if (this.#words[control.message / 4] === 0) this.#set(control.message, heap.allocate(messageBytes));
     const bytes = Math.ceil(needed / 64) * 64;
     if (bytes === 0 || bytes <= (this.#scratch?.bytes ?? 0)) return;
     if (this.#scratch) heap.free(this.#scratch.at);
@@ -119,25 +123,30 @@ export class Threads {
 
   /** Sizes of the run to come, or of the rest of it; undefined where steps in it tell them. */
   meet(sizes: Iterable<number> | undefined): void {
-    this.#sizes = sizes && [...sizes].map((n) => Math.clz32(n)).join();
+    if (!sizes) { this.#now = undefined; return; }
+    let key = 0;
+    for (const n of sizes) key = (key * 33 + Math.clz32(n)) % Number.MAX_SAFE_INTEGER;
+    this.#now = this.#paces.get(key);
+    if (this.#now) return;
+    if (this.#paces.size >= remembered) this.#paces.clear();
+    this.#paces.set(key, (this.#now = []));
   }
 
   /** Ends all threads. */
   end(): void {
-    const words = this.#words();
+    const words = this.#words;
     Atomics.store(words, control.stop / 4, 1);
     Atomics.add(words, control.epoch / 4, 1);
     Atomics.notify(words, control.epoch / 4);
     for (const end of this.#ends) end();
   }
 
-  #words(): Int32Array { return new Int32Array(this.#memory.buffer, 0, 16); }
-  #set(address: number, value: number): void { Atomics.store(this.#words(), address / 4, value | 0); }
+  #set(address: number, value: number): void { Atomics.store(this.#words, address / 4, value | 0); }
 
   /** Whether the thread that runs sessions may sleep: a browser's main thread may not. */
   #mayWait(): boolean {
     try {
-      Atomics.wait(this.#words(), control.mayWait / 4, 1, 0);
+      Atomics.wait(this.#words, control.mayWait / 4, 1, 0);
       return true;
     } catch {
       return false;
@@ -147,20 +156,12 @@ export class Threads {
   /** Runs a segment on all threads, or on the first alone where that has been found to be quicker. */
   #paced(index: number, run: () => void): () => void {
     return () => {
-      const pace = this.#sizes === undefined ? undefined : this.#paceOf(`${index}:${this.#sizes}`);
+      const pace = this.#now && (this.#now[index] ??= new Pace());
       this.#set(control.threads, pace?.alone() ? 1 : this.count);
       const start = performance.now();
       run();
       pace?.note(performance.now() - start);
     };
-  }
-  #paceOf(key: string): Pace {
-    let pace = this.#paces.get(key);
-    if (!pace) {
-      if (this.#paces.size >= remembered) this.#paces.clear();
-      this.#paces.set(key, (pace = new Pace()));
-    }
-    return pace;
   }
 
   #guarded(run: () => void): () => void {
@@ -176,7 +177,7 @@ export class Threads {
 
   /** After a trap, here or in another thread: waits until nobody is in the region. What another thread said of it. */
   #settle(): string | undefined {
-    const words = this.#words(), at = { failed: control.failed / 4, open: control.open / 4, joined: control.joined / 4 };
+    const words = this.#words, at = { failed: control.failed / 4, open: control.open / 4, joined: control.joined / 4 };
     Atomics.compareExchange(words, at.failed, 0, 1);
     Atomics.store(words, at.open, 0);
     const sleeps = Atomics.load(words, control.mayWait / 4) === 1;
