@@ -56,7 +56,7 @@ function shapeBefore(node: Node, { name, type: { shape } }: Value): readonly Dim
   const [only, ...others] = sizes;
   if (!only) return [];
   const rank = node.outputs[0]?.type.shape.length ?? 0, at = others.length ? undefined : axisBefore(node, rank - 1 - only.fromEnd);
-  if (at === undefined) return refuse("shape", `'${name}' is not one value along an axis that '${node.name}' keeps`, "give it one value, or one a channel");
+  if (at === undefined) return refuse("shape", `'${name}' is not one value along an axis that '${node.name}' keeps`, "none: what differs along several axes is met behind the view");
   return [only.size, ...Array.from({ length: (node.inputs[0]?.type.shape.length ?? 0) - 1 - at }, () => 1)];
 }
 
