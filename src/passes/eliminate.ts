@@ -45,7 +45,7 @@ function eliminateIn(graph: Graph, ledger: Ledger, symbols: ReadonlySet<string> 
     for (const inner of subgraphs(node)) if (eliminateIn(inner, ledger, symbols)) changed = true;
     if (!graph.has(node)) continue;
     if ([...node.inputs, ...node.outputs].some((v) => isUnranked(v?.type))) { if (passesOn.has(node.op) && dropNode(node, ledger)) changed = true; continue; }
-    if (dropNode(node, ledger) || unifyReshape(node, ledger, symbols) || composeNode(node, ledger)) changed = true;
+    if (dropNode(node, ledger) || unifyReshape(node, ledger, symbols) || composeNode(node, ledger) || rejoinParts(node, ledger)) changed = true;
   }
   return changed;
 }
@@ -200,6 +200,20 @@ function composeNode(node: Node, ledger: Ledger): boolean {
   } else return false;
   eliminateUnused(inner, ledger);
   return true;
+}
+
+/** A Concat of all parts of a Split along its axis, among others, takes what was split: that may be computed in its place. */
+function rejoinParts(node: Node, ledger: Ledger): boolean {
+  if (node.op !== Concat) return false;
+  const rank = node.outputs[0]?.type.shape.length ?? 0, axisOf = ({ attributes }: Node): number => (Number(attributes["axis"]) + rank) % rank;
+  for (const [at, part] of node.inputs.entries()) {
+    const split = part?.producer?.node, [whole] = split?.inputs ?? [];
+    if (split?.op !== Split || !whole || split.outputs.length < 2 || axisOf(split) !== axisOf(node) || split.outputs.some((v, i) => node.inputs[at + i] !== v)) continue;
+    replaceNode(node, Concat, [...node.inputs.slice(0, at), whole, ...node.inputs.slice(at + split.outputs.length)], node.attributes);
+    eliminateUnused(split, ledger);
+    return true;
+  }
+  return false;
 }
 
 /** How many bits of an integer a float holds exactly. */

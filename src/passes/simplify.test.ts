@@ -59,6 +59,8 @@ describe("elimination", () => {
     "Pad by nothing": ["Relu", (b) => b.add(op.Relu, [b.add(op.Pad, [x(b), b.int64(0, 0, 0, 0, 0, 0)])])],
     "Pad that shifts stays": ["Pad Relu", (b) => b.add(op.Relu, [b.add(op.Pad, [x(b), b.int64(0, 1, 0, 0, -1, 0)])])],
     "Concat of one": ["Relu", (b) => b.add(op.Relu, [b.add(op.Concat, [x(b)], { axis: 1 })])],
+    "Concat of all parts of a Split, among others": ["Relu Concat Exp", (b) => { const v = x(b); return b.add(op.Exp, [b.add(op.Concat, [b.add(op.Relu, [v]), ...b.addAll(op.Split, [v, b.int64(1, 3)], { axis: -2 }, 2)], { axis: 1 })]); }],
+    "Concat of such parts in another order stays": ["Split Concat Exp", (b) => b.add(op.Exp, [b.add(op.Concat, [...b.addAll(op.Split, [x(b), b.int64(1, 3)], { axis: 1 }, 2)].reverse(), { axis: 1 })])],
     "Split into one": ["Relu", (b) => b.add(op.Relu, [b.add(op.Split, [x(b)], { axis: 1, num_outputs: 1 })])],
     "Expand to its own shape": ["Relu", (b) => b.add(op.Relu, [b.add(op.Expand, [x(b), b.int64(1, 4, 1)])])],
     "Tile by 1": ["Relu", (b) => b.add(op.Relu, [b.add(op.Tile, [x(b), b.int64(1, 1, 1)])])],

@@ -26,6 +26,7 @@ export const foldMulIntoBiasedMatMul = defineRule({
   name: "fold-mul-into-biased-matmul",
   doc: "MatMul by a constant and a bias, times or divided by a constant of one value a column: the factors go into the matrix and the bias.",
   match: anyOf(commuted(Mul, [biased, parameter("factor")]), op(Div, [biased, parameter("factor")])) as Pattern<Match>,
+  hallmarks: [MatMul],
   numerics: reassociates(),
   rewrite(m, edit) {
     const shape = outputShape(m), channels = intoMatMul.channels(m), { name } = m.sum;
