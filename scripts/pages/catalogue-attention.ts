@@ -21,7 +21,7 @@ export const attention: CatalogueSection = {
     row("rotation by halves, spelled out", "partition", "one call, which chooses among the halves"),
     row("rotation of the first dimensions only", "partition", "two calls: the turned halves with products and sum, the join"),
     row("rotation of pairs, spelled out", "partition", "one call"),
-    row("sine and cosine from positions and frequencies", "simplified", "folded where the length is fixed; else an element-wise kernel"),
+    row("sine and cosine from positions and frequencies", "rule", "folded where the length is fixed; else an element-wise kernel, also where they are multiplied as a product of columns by rows", "multiply-outer-product"),
     row("rotation of three sections", "operator", "as its parts"),
     row("relative position bias", "rule", "an added mask of any shape that broadcasts; a constant look-up is folded", "recognise-attention"),
     row("a mask for each window of a picture, added where the windows are an axis of their own", "rule", "one call for a known number of pictures; for an unknown one the mask would have to be repeated for each: four", "add-without-regrouping"),

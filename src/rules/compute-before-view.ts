@@ -20,6 +20,7 @@ const ofOne = [
 ];
 const ofTwo = [Add, Div, Max, Min, Mul, Pow, PRelu, Sub];
 const view = op([Flatten, Reshape, Squeeze, Transpose, Unsqueeze], [value("x")], { as: "view", rest: true });
+const transposed = op(Transpose, [value("x")], { as: "view" });
 const isView = (node: Node): boolean => view.ops.includes(node.op);
 const isElementwise = (node: Node): boolean => node.op.fusionKind === "elementwise" || node.op.fusionKind === "broadcast";
 
@@ -91,10 +92,11 @@ export const computeBeforeView = defineRule({
   stage: "move",
   match: anyOf(
     op(ofOne, [view], { rest: true }), op(ofTwo, [view, parameter("other")]), op(ofTwo, [parameter("other"), view]),
-    op(ofTwo, [view, value("residual")]), op(ofTwo, [value("residual"), view]),
+    op(ofTwo, [transposed, value("residual")]), op(ofTwo, [value("residual"), transposed]),
   ) as Pattern<Match>,
   beside: ({ x, view: node, residual }) => (isComputed(x) && (!residual || turnable(node, residual)) ? [node] : undefined),
   where: [
+    ({ view: node, residual }) => !residual || turnable(node, residual) || refuse("not-constant", `'${residual.name}' is computed, and is no residual that '${node.name}' could be turned for`, "none: it is read as it lies"),
     ({ view: node }, root) => {
       const result = root.outputs[0], seen = node.outputs[0];
       return (result && seen && shapeEqual(result.type.shape, seen.type.shape)) || refuse("shape-grows", `'${root.name}' enlarges what it reads`, "give the constant the shape of one channel");

@@ -44,6 +44,7 @@ import { mergeSiblingProducts } from "./merge-sibling-products.ts";
 import { mergeSlices } from "./merge-slices.ts";
 import { mergeSplitConvolutions } from "./merge-split-convolutions.ts";
 import { mergeSums } from "./merge-sums.ts";
+import { multiplyOuterProduct } from "./multiply-outer-product.ts";
 import { multiplyWithoutMerging } from "./multiply-without-merging.ts";
 import { packGatheredWeights } from "./pack-gathered-weights.ts";
 import { padAfterResize } from "./pad-after-resize.ts";
@@ -75,7 +76,7 @@ import { splitGatedProduct } from "./split-gated-product.ts";
 import { tabulateQuantized } from "./tabulate-quantized.ts";
 import { widenWeights } from "./widen-weights.ts";
 
-export { absorbLimitIntoQuantize, addWithoutRegrouping, cascadeMaxPools, combineScales, computeBeforeView, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoBiasedMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, multiplyWithoutMerging, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, splitGatedProduct, tabulateQuantized, widenWeights };
+export { absorbLimitIntoQuantize, addWithoutRegrouping, cascadeMaxPools, combineScales, computeBeforeView, decomposeBatchNorm, dequantizeAfterTranspose, dropRequantization, dropRequantizedPadding, foldAddIntoConvTranspose, foldAddIntoConv, foldAddIntoFollowingConv, foldAddIntoGemm, foldBatchNormIntoConvTranspose, foldBatchNormIntoConv, foldBatchNormIntoFollowingConv, foldBatchNormIntoGemm, foldBatchNormIntoMatMul, foldChannelOrderIntoConv, foldMulIntoBiasedMatMul, foldMulIntoConvTranspose, foldMulIntoConv, foldMulIntoFollowingConv, foldMulIntoGemm, foldMulIntoMatMul, integerConv, integerGemm, integerMatmul, mergeClips, mergeFactors, mergeFollowingConvs, mergeFollowingProducts, mergeGatedProducts, mergeLabelEncoders, mergeLowRankAdapter, mergeParallelConvs, mergeReductions, mergeRequantization, mergeResizes, mergeSiblingConvolutions, mergeSiblingProducts, mergeSlices, mergeSplitConvolutions, mergeSums, multiplyOuterProduct, multiplyWithoutMerging, packGatheredWeights, padAfterResize, padIntoAveragePool, padIntoConv, padIntoMaxPool, pickFromConcat, quantizeBeforeMovement, quantizeConv, quantizeMatmul, quantizeReduction, quantizeSelection, quantizeSplit, recogniseAttention, recogniseGeluTanh, recogniseGelu, recogniseHardSigmoid, recogniseHardSwish, recogniseLayerNormalization, recogniseLeakyRelu, recogniseMish, recogniseRmsNormalization, recogniseSilu, recogniseSoftmax, recogniseSoftplus, recogniseSoftsign, selectRowsBeforeProduct, splitGatedProduct, tabulateQuantized, widenWeights };
 
 export const rules: readonly Rule[] = [
   absorbLimitIntoQuantize,
@@ -122,6 +123,7 @@ export const rules: readonly Rule[] = [
   mergeSlices,
   mergeSplitConvolutions,
   mergeSums,
+  multiplyOuterProduct,
   multiplyWithoutMerging,
   packGatheredWeights,
   padAfterResize,

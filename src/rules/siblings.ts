@@ -5,7 +5,7 @@
  * saves: a result must be readable in place, and a follower of one result alone would lose its place in the epilogue.
  */
 import { present } from "../core/assert.ts";
-import { shapeEqual, type Dim } from "../core/dim.ts";
+import { dimEqual, dimProduct, shapeEqual, type Dim } from "../core/dim.ts";
 import { isFloat } from "../core/dtype.ts";
 import { fromNumbers, sameTensor, sizeOf, toNumbers, type Tensor } from "../core/tensor.ts";
 import type { Node, Value } from "../graph/graph.ts";
@@ -191,21 +191,23 @@ function layoutsOf(joined: Joined, kind: SiblingKind): readonly Layout[] {
   });
 }
 
-/** Why a result that lies at `layout` would cost its readers something; undefined where it would not. */
-function readInPlace(value: Value, layout: Layout, first: boolean): Refusal | undefined {
+/** Why a result that lies at `layout` would cost its readers something; undefined where it would not. `whole`: nothing has been left out of it, so that it may be written where a concatenation wants it. */
+function readInPlace(value: Value, layout: Layout, first: boolean, whole = true): Refusal | undefined {
   if (value.resultOf.length > 0) return refuse("graph-output", `'${value.name}' is a graph output, which lies in memory of its own`, `remove '${value.name}' from the graph's outputs`);
   for (const { node } of value.uses) {
     const { fusionKind } = node.op;
     if (first && (fusionKind === "elementwise" || fusionKind === "broadcast"))
       return refuse("own-epilogue", `${node.op.type} '${node.name}' follows '${value.name}' alone and is computed with it`, "none: each is computed with what follows it");
     if (fusionKind !== "injective") continue;
-    if (concatenationOf(node)) return refuse("placed-in-concat", `'${value.name}' is written where ${node.op.type} '${node.name}' wants it`, "none is needed: nothing is copied now");
+    const joins = concatenationOf(node) !== undefined;
+    if (joins && !whole) continue;
+    if (joins) return refuse("placed-in-concat", `'${value.name}' is written where ${node.op.type} '${node.name}' wants it`, "none is needed: nothing is copied now");
     for (const [i, output] of node.outputs.entries()) {
       const view = viewOf(node, i);
       if (!view || view.source !== value) continue;
       const inner = viewLayout(view, output.type.shape, layout);
       if (!inner) return refuse("not-a-view", `${node.op.type} '${node.name}' could not look at '${value.name}' among the other columns`, "none: its columns would have to be copied");
-      const refusal = readInPlace(output, inner, false);
+      const refusal = readInPlace(output, inner, false, whole && dimEqual(dimProduct(output.type.shape), dimProduct(value.type.shape)));
       if (refusal) return refusal;
     }
   }

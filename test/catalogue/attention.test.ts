@@ -134,6 +134,12 @@ testCatalogue(attention, {
   },
   "sine and cosine from positions and frequencies": {
     "a known length": fuses(1, (b) => mul(b, heads(b, "x", 5), b.add(op.Cos, [mul(b, b.add(op.Unsqueeze, [b.add(op.Cast, [b.add(op.Range, [b.scalar(0, "int64"), b.scalar(5, "int64"), b.scalar(1, "int64")])], { to: 1 }), b.int64(1)]), b.random([8]))]))),
+    "frequencies and positions as a product": fuses(1, (b) => b.add(op.Cos, [transpose(b, b.add(op.MatMul, [b.random([1, 4, 1]), b.input("position", ["n", 1, 5])]), 0, 2, 1)]), "multiply-outer-product", { without: ["special", "large"] }),
+    "query and key, turned by halves, by one product": fuses(3, (b) => {
+      const x = b.input("x", ["n", 5, 16]), cos = b.input("cos", [5, 8]), sin = b.input("sin", [5, 8]);
+      const turned = (y: Value): Value => add(b, mul(b, y, cos), mul(b, concat(b, -1, b.add(op.Neg, [slice(b, y, -1, 4, 8)]), slice(b, y, -1, 0, 4)), sin));
+      return [0, 1].map(() => turned(transpose(b, reshape(b, matmul(b, x, [16, 16]), 0, -1, 2, 8), 0, 2, 1, 3)));
+    }, "merge-sibling-products", finite),
     "positions that are fed": fuses(1, (b) => { const at = mul(b, b.input("position", ["n", 5, 1]), b.random([8])); return mul(b, b.input("x", ["n", 5, 8]), b.add(op.Cos, [at])); }, [], { without: ["special", "large"] }),
   },
   "relative position bias": {
