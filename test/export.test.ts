@@ -102,6 +102,7 @@ describe("opsets", () => {
   test("what an opset cannot say is a diagnostic", () => {
     const { graph, info } = readModel(modelBytes(one("BitwiseNot", 18, { inputs: { x: { dtype: "int32", dims: [2] } }, outputs: { y: { dtype: "int32", dims: [2] } } })), operators);
     expect(() => writeModel(graph, { ...info, opsets: new Map([["", 13]]) })).toThrow(DiagnosticError);
+    expect(() => writeModel(graph, { ...info, opsets: new Map([["", 13]]) })).toThrow(/opset 13 cannot say BitwiseNot of int32, which came with opset 18.*convert the model to opset 18 or newer/);
   });
 });
 

@@ -3,6 +3,7 @@
  * cannot spell the node, as the other operators that say the same.
  */
 import { create } from "@bufbuild/protobuf";
+import { present } from "../core/assert.ts";
 import { fail } from "../core/diagnostic.ts";
 import { Graph, type Node } from "../graph/graph.ts";
 import { inferTypes, typeWithConstant } from "../graph/infer-node.ts";
@@ -28,8 +29,18 @@ function write(op: OpDef, name: string, inputs: readonly (NamedInput | undefined
   const context: ExpandContext = { inputs: inputs.map((i) => i?.name), inputTypes: inputs.map((i) => i?.type), outputs, outputTypes };
   const expansion = op.expand?.(context, attributes as Parameters<NonNullable<OpDef["expand"]>>[1]);
   if (!expansion && sink.ownForms) return sink.emit(nodeProto(op, ownForm(op, inputs, attributes), name, outputs, sink));
-  if (!expansion) return fail("OF2080", `opset ${sink.opsets.get(op.domain === "onnxfuse" ? "" : op.domain) ?? 1} cannot say ${op.type}`, { place: { node: name }, hint: "convert the model to a newer opset first" });
+  if (!expansion) return unsayable(op, name, inputs.map((i) => i?.type), outputTypes, sink);
   writeExpansion(expansion, name, inputs, outputs, sink);
+}
+
+/** Says what the opset lacks, and what would have it. */
+function unsayable(op: OpDef, name: string, inputs: readonly (TypeInfo | undefined)[], outputs: readonly TypeInfo[], { opsets }: NodeSink): never {
+  const types = [...inputs, ...outputs], own = op.domain === "onnxfuse", opset = opsets.get(own ? "" : op.domain) ?? 1;
+  const newest = Math.max(introducedOperators[op.type] ?? 1, ...types.map((t) => (t ? introducedTypes[t.dtype] ?? 1 : 1)), operandsSince(op.type, inputs, outputs));
+  const since = own || op.domain !== "" || newest <= opset ? "" : `, which came with opset ${newest}`;
+  const said = [...new Set(types.flatMap((t) => (t && t.dtype !== "float32" && t.dtype !== "int64" ? [t.dtype] : [])))].join(", ");
+  const first = since ? `convert the model to opset ${newest} or newer` : own ? "leave the operators of this node unfused" : "convert the model to a newer opset";
+  return fail("OF2080", `opset ${opset} cannot say ${op.type}${said ? ` of ${said}` : ""}${since}`, { place: { node: name }, hint: `${first}, or compile to an artifact, which needs no opset` });
 }
 
 /** Nodes over local names: those the expansion makes up become names of the model's. */
@@ -40,7 +51,7 @@ function writeExpansion(expansion: NonNullable<ReturnType<NonNullable<OpDef["exp
     const read = step.inputs.map((input): NamedInput | undefined => {
       if (input === undefined) return undefined;
       if (typeof input !== "string") return { name: sink.constant(input), type: { dtype: input.dtype, shape: input.dims, constant: input } };
-      return local.get(input) ?? fail("OF2080", `an expansion of '${name}' reads '${input}' before it is computed`, { place: { node: name } });
+      return present(local.get(input), `'${input}', which the expansion of '${name}' reads`);
     });
     const given = Object.entries(step.op.attributes).flatMap(([key, spec]): [string, AttributeValue | undefined][] => (spec.default === undefined ? [] : [[key, spec.default]]));
     const attributes = { ...Object.fromEntries(given), ...step.attributes };
