@@ -1,6 +1,5 @@
 /** Transposed convolution: the gradient of Conv with respect to its input, as an operator. */
-import type { TypeInfo } from "../graph/op.ts";
-import { defineOp, optional } from "../graph/op.ts";
+import { defineOp, optional, type InferContext, type TypeInfo } from "../graph/op.ts";
 import { ConvTranspose as evaluate } from "../evaluate/conv.ts";
 import { checkType } from "./element-wise.ts";
 import { anchorBiased, checkBias, checkWeights, convolutionAttributes, lowerConvolution, transposedWindowsOf, type Convolution, type TransposedOptions } from "./convolution.ts";
@@ -13,6 +12,12 @@ function convolutionOf(x: TypeInfo, w: TypeInfo, options: TransposedOptions): Co
   };
 }
 
+/** Reports lists about the output that are not one value for each of `rank` axes; sizes may have those of batch and channels before them. */
+function checkOutputs(rank: number, { output_padding: extra, output_shape: shape }: TransposedOptions, context: InferContext): void {
+  if (extra && (extra.length !== rank || extra.some((n) => n < 0))) context.fail("OF3012", `attribute 'output_padding' needs ${rank} values of at least 0, got [${extra.join(", ")}]`);
+  if (shape && ((shape.length !== rank && shape.length !== rank + 2) || shape.some((n) => n < 0))) context.fail("OF3012", `attribute 'output_shape' needs ${rank} sizes, got [${shape.join(", ")}]`);
+}
+
 export const ConvTranspose = defineOp({
   type: "ConvTranspose",
   domain: "",
@@ -22,6 +27,7 @@ export const ConvTranspose = defineOp({
   fusionKind: "contraction",
   infer({ X, W, B }, attributes, context) {
     checkType(context, X, "X", "float");
+    checkOutputs(X.shape.length - 2, attributes, context);
     const [c = 0, channels = 0, ...kernel] = checkWeights(X, W, attributes, context);
     const inputs = X.shape[1] ?? 0;
     if (typeof inputs === "number" && inputs !== c) context.fail("OF3011", `input has ${inputs} channels, weights ask for ${c}`);

@@ -105,4 +105,12 @@ describe("inference", () => {
   it("refuses a pads list of the wrong length", () => {
     expect(() => infer([1, 3, 8, 8], { pads: [1, 1] })).toThrow(/OF3012.*'pads' needs 4/);
   });
+  it("refuses what a transposed one says of its output for other axes than there are", () => {
+    const transposed = (attributes: Attributes): unknown =>
+      inferTypes(ConvTranspose, [{ dtype: "float32", shape: [1, 8, 5, 5] }, { dtype: "float32", shape: [8, 3, 3, 3] }], attributes, 1, { place: { node: "conv" }, fresh: symbol })[0]?.shape;
+    expect(() => transposed({ output_padding: [1] })).toThrow(/OF3012.*'output_padding' needs 2/);
+    expect(() => transposed({ output_padding: [0, -1] })).toThrow(/OF3012.*at least 0/);
+    expect(() => transposed({ output_shape: [8] })).toThrow(/OF3012.*'output_shape' needs 2/);
+    expect([transposed({ output_shape: [8, 9] }), transposed({ output_shape: [1, 3, 8, 9] })]).toEqual([[1, 3, 8, 9], [1, 3, 8, 9]]);
+  });
 });

@@ -63,6 +63,7 @@ export const LayerNormalization = defineOp({
   infer({ X, Scale, B }, { axis, stash_type }, context) {
     const first = axisWithin(axis, X.shape.length, context);
     checkType(context, X, "X", "float");
+    checkType(context, Scale, "Scale", "float");
     checkBroadcast(X, Scale, "Scale", context);
     checkBroadcast(X, B, "B", context);
     const statistics: TypeInfo = {
@@ -99,6 +100,7 @@ export const RMSNormalization = defineOp({
   fusionKind: "reduction",
   infer({ X, scale }, { axis }, context) {
     checkType(context, X, "X", "float");
+    checkType(context, scale, "scale", "float");
     axisWithin(axis, X.shape.length, context);
     checkBroadcast(X, scale, "scale", context);
     return [{ dtype: X.dtype, shape: X.shape }];

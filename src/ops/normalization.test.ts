@@ -3,6 +3,7 @@ import { difference } from "../../test/support/graph-builder.ts";
 import { operatorDifference, perturbed, runOperator, type OperatorCase, type OperatorInput } from "../../test/support/operator-check.ts";
 import { randomFrom, randomTensor, type Random } from "../../test/support/random.ts";
 import { fromNumbers, toNumbers, type Tensor } from "../core/tensor.ts";
+import { GraphBuilder } from "../graph/build.ts";
 import type { OpDef } from "../graph/op.ts";
 import { BatchNormalization } from "./batch-normalization.ts";
 import { LayerNormalization, RMSNormalization } from "./layer-normalization.ts";
@@ -78,4 +79,19 @@ it("sees one wrong element", () => {
   const { expected, actual } = c ? runOperator(c) : { expected: [], actual: [] };
   const [e] = expected, [a] = actual;
   expect(e && a && difference(perturbed(a, 1e-3), e)).toBeGreaterThan(1e-5);
+});
+
+describe("what normalisations cannot take is refused", () => {
+  const refused: Record<string, readonly [(b: GraphBuilder) => void, RegExp]> = {
+    "an instance without channels": [(b) => b.add(InstanceNormalization, [b.input("x", [1]), b.random([1]), b.random([1])]), /OF3010.*rank 2/],
+    "groups without channels": [(b) => b.add(GroupNormalization, [b.input("x", [1]), b.random([1]), b.random([1])], { num_groups: 1, per_group: 0 }), /OF3010.*rank 2/],
+    "a scale of integers": [(b) => b.add(LayerNormalization, [b.input("x", [2, 3]), b.int64(1, 2, 3)]), /OF3013.*'Scale' is int64/],
+    "a scale of integers for roots of mean squares": [(b) => b.add(RMSNormalization, [b.input("x", [2, 3]), b.int64(1, 2, 3)]), /OF3013.*'scale' is int64/],
+  };
+  for (const [name, [build, error]] of Object.entries(refused)) it(name, () => { expect(() => build(new GraphBuilder())).toThrow(error); });
+  it("but not rows of channels, nor a scale of another float type", () => {
+    const b = new GraphBuilder();
+    expect(b.add(InstanceNormalization, [b.input("x", [2, 3]), b.random([3]), b.random([3])]).type.shape).toEqual([2, 3]);
+    expect(b.add(LayerNormalization, [b.input("z", [2, 3], "float16"), b.random([3])]).type.dtype).toBe("float32");
+  });
 });

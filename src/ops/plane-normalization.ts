@@ -19,6 +19,11 @@ function checkChannels(of: TypeInfo, count: Dim, name: string, context: InferCon
   context.agree?.(count, size ?? count, "equal");
 }
 
+/** Batch and channels come first. */
+function checkRank(X: TypeInfo, context: InferContext): void {
+  if (X.shape.length < 2) context.fail("OF3010", `needs rank 2 or more, got ${formatShape(X.shape)}`);
+}
+
 /** (x − mean) · scale / √(variance + ε) + bias */
 function affine(x: Expr, mean: Expr, variance: Expr, epsilon: number, scale: Expr, bias: Expr): Expr {
   const factor = div(cast(scale, x.type.scalar), sqrt(add(variance, constant(epsilon, x.type))));
@@ -34,6 +39,7 @@ export const InstanceNormalization = defineOp({
   fusionKind: "reduction",
   infer({ input, scale, B }, _, context) {
     checkType(context, input, "input", "float");
+    checkRank(input, context);
     checkChannels(scale, input.shape[1] ?? 1, "scale", context);
     checkChannels(B, input.shape[1] ?? 1, "B", context);
     return same(input);
@@ -69,6 +75,7 @@ export const GroupNormalization = defineOp({
   fusionKind: "reduction",
   infer({ X, scale, bias }, { num_groups, per_group }, context) {
     checkType(context, X, "X", "float");
+    checkRank(X, context);
     const channels = X.shape[1] ?? 1;
     if (num_groups < 1 || dimExactDiv(channels, num_groups) === undefined) context.fail("OF3012", `${formatDim(channels)} channels do not divide into ${num_groups} groups`);
     checkChannels(scale, per_group ? num_groups : channels, "scale", context);
@@ -126,7 +133,7 @@ export const LRN = defineOp({
   fusionKind: "reduction",
   infer: ({ X }, { size }, context) => {
     checkType(context, X, "X", "float");
-    if (X.shape.length < 2) context.fail("OF3010", `needs rank 2 or more, got ${formatShape(X.shape)}`);
+    checkRank(X, context);
     if (size < 1) context.fail("OF3012", `size is ${size}`, "it is at least 1");
     return same(X);
   },
