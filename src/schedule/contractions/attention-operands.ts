@@ -14,10 +14,10 @@ import { emitFill } from "../fill.ts";
 import { emitInterleave, isDistance } from "../loops/runs.ts";
 import type { ARows } from "./tile.ts";
 
-/** Queries and keys that a block of scores holds. */
-export const attentionBlock = { queries: 8, keys: 256 } as const;
+/** Queries and keys that a block of scores holds: with four dims of their values it fits in a first-level cache. */
+export const attentionBlock = { queries: 8, keys: 512 } as const;
 
-const { queries: lanes, keys: blockKeys } = attentionBlock;
+const { queries: lanes } = attentionBlock;
 
 /** Rows of one operand: a float32 matrix over an outer and an inner axis, read in place or gathered. */
 export interface Operand { readonly pointer: Expr; readonly rowBytes: Dim; readonly stepBytes: Dim }
@@ -32,7 +32,7 @@ export function inPlace(b: KernelBuilder, into: Stmt[], e: Expr, rows: Axis, ste
 export function gathered(b: KernelBuilder, into: Stmt[], e: Expr, rows: Axis, along: Axis, first: Expr, count: Expr, buffer: Buffer, positions: ReadonlyMap<Axis, Expr>): Operand {
   const start = b.let(into, "gathered", addressOf(buffer));
   const width = Number(along.extent);
-  b.loop(into, "i", 0, count, 1, blockKeys, (i, body) =>
+  b.loop(into, "i", 0, count, 1, rows.extent, (i, body) =>
     emitFill(b, body, { to: b.let(body, "to", plus(start, times(i, width * 4))), dtype: "float32", value: e, along, count: width, positions: new Map([...positions, [rows, b.let(body, "row", plus(first, i))]]) }));
   return { pointer: start, rowBytes: width * 4, stepBytes: 4 };
 }

@@ -96,7 +96,7 @@ describe("attention", () => {
     check({ q: [2, 1, 9, 5], keys: 7, width: 6, scale: "pre" });
     check({ q: [1, 1, 10, 4], keys: 3, width: 1, scale: "post" });
   });
-  it("several blocks of keys", () => check({ q: [1, 1, 9, 4], keys: 261 }));
+  it("several blocks of keys", () => check({ q: [1, 1, 9, 4], keys: 517 }));
   it("scales that are taken into the queries, and scores too large for an exponent", () => {
     for (const scale of ["pre", "post"] as const) {
       check({ q: [1, 1, 17, 5], keys: 9, scale, by: 0.3 });
@@ -105,11 +105,11 @@ describe("attention", () => {
     }
     check({ q: [1, 1, 11, 5], keys: 9, scale: "post", by: 0.3, mask: [11, 9], hidden: "some" });
     check({ q: [1, 1, 11, 5], keys: 9, scale: "post", by: 3 });
-    for (const keys of [9, 300]) for (const size of [3e6, 1e9, 1e30, Infinity, NaN]) check({ q: [1, 1, 11, 5], keys, scale: "post", by: 0.3, odd: { q: { 5: size, 13: -size } } });
+    for (const keys of [9, 540]) for (const size of [3e6, 1e9, 1e30, Infinity, NaN]) check({ q: [1, 1, 11, 5], keys, scale: "post", by: 0.3, odd: { q: { 5: size, 13: -size } } });
   });
   it("values in panels, and dims that no panel holds", () => {
-    for (const keys of [1, 7, 258]) for (const width of [3, 4, 5, 11]) check({ q: [1, 2, 17, 5], keys, keyHeads: 1, width, scale: "pre" });
-    check({ q: [1, 1, 16, 6], keys: 270, width: 8, causal: true, offset: [250] });
+    for (const keys of [1, 7, 515]) for (const width of [3, 4, 5, 11]) check({ q: [1, 2, 17, 5], keys, keyHeads: 1, width, scale: "pre" });
+    check({ q: [1, 1, 16, 6], keys: 530, width: 8, causal: true, offset: [510] });
   });
   it("masks, also of whole rows", () => {
     for (const s of [3, 11]) {
@@ -125,7 +125,7 @@ describe("attention", () => {
       check(of);
       check({ ...of, odd: { v: { 0: NaN, 5: Infinity } } });
       check({ ...of, odd: { q: { 4: NaN, 8: Infinity, 12: -Infinity } } });
-      check({ ...of, keys: 300, mask: [1, 1, s, 300], odd: { q: { 4: NaN, 8: Infinity } } });
+      check({ ...of, keys: 560, mask: [1, 1, s, 560], odd: { q: { 4: NaN, 8: Infinity } } });
     }
     check({ q: [1, 1, 9, 4], keys: 0, empty: "undefined" });
   });
@@ -143,8 +143,8 @@ describe("attention", () => {
       check({ q: [2, 1, s, 4], keys: s + 3, causal: true, offset: [3], window: 2 });
     }
     check({ q: [1, 1, 9, 4], keys: 9, causal: true, offset: [-4] });
-    check({ q: [1, 1, 20, 4], keys: 300, causal: true, offset: [270], window: 140, scale: "post" });
-    check({ q: [1, 1, 20, 4], keys: 300, causal: true, window: 3 });
+    check({ q: [1, 1, 20, 4], keys: 600, causal: true, offset: [570], window: 540, scale: "post" });
+    check({ q: [1, 1, 20, 4], keys: 520, causal: true, window: 3 });
     check({ q: [2, 1, 9, 4], keys: 150, limit: [0, 129] });
   });
   it("a soft cap, a sink", () => {
