@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { present } from "../../core/assert.ts";
+import { visitStmt } from "../../kernel/traverse.ts";
 import { ConvTranspose } from "../../ops/conv-transpose.ts";
 import { convCase, type ConvOptions } from "../../../test/support/conv-case.ts";
 import { contextOf, difference, runKernel } from "../../../test/support/kernel-case.ts";
@@ -100,5 +101,16 @@ describe("convolutions", () => {
     check({ x: [1, 16, 3, 1], w: [16, 1, 3, 3], group: 16, pads: [1, 1, 1, 1], costly });
     check({ x: [0, 3, 4, 4], w: [16, 3, 3, 3], pads: [1, 1, 1, 1], costly });
   }, 120_000);
+  it("write four positions of a plane as one vector", () => {
+    const lanesOf = (layout: "channels-last" | "channels-last in"): number[] => {
+      const { c, out } = convCase({ x: [1, 8, 3, 8], w: [8, 8, 1, 1], layout }), { context, packed } = contextOf(c), kernel = present(scheduleStructure(c.kernel, context), "schedule");
+      expect(difference("float32", present(runKernel(c, c.kernel).get(out), "result"), present(runKernel(c, kernel, packed, "wasm").get(out), "result"))).toBe(0);
+      const lanes: number[] = [];
+      visitStmt(kernel.body, (s) => { if (s.kind === "storeAt") lanes.push(s.value.kind === "shuffle" ? 0 : s.value.type.lanes); });
+      return lanes;
+    };
+    expect(new Set(lanesOf("channels-last in"))).toEqual(new Set([0]));
+    expect(new Set(lanesOf("channels-last"))).toEqual(new Set([4]));
+  });
   it("empty inputs", () => check({ x: [0, 3, 4, 4], w: [8, 3, 3, 3], pads: [1, 1, 1, 1] }));
 });

@@ -16,6 +16,7 @@ import { affineAccess, bytesAlong, mentions, plus, substituteAxes, times, toInde
 import { addressOf, loadAt, storeAt, type KernelBuilder } from "../builder.ts";
 import { ElementExpression, moved, operationCost, type LanePointer, type LanePosition } from "../loops/lanes.ts";
 import { rowValues } from "../loops/rows.ts";
+import { transposedRow } from "../loops/vectorize.ts";
 import { laneOf, type Accumulators } from "./tile.ts";
 
 type Load = Extract<Expr, { kind: "load" }>;
@@ -124,6 +125,8 @@ interface Element {
   /** Which vector of the tile's row it is. */
   readonly vector?: number;
   readonly pointer: (key: Load | EpilogueStore) => LanePointer | undefined;
+  /** Takes a vector instead of its being stored. */
+  readonly take?: (store: EpilogueStore, value: Expr) => boolean;
 }
 
 interface Access { readonly key: Load | EpilogueStore; readonly base: Expr; readonly rowBytes: Dim; readonly columnBytes: Dim }
@@ -179,6 +182,7 @@ export class Epilogue {
     const { columns } = tile;
     if (typeof columns !== "number" || (this.costly && lanes === 4 && (tile.accumulators.length > 1 || (tile.accumulators[0]?.length ?? 0) > 1))) return this.storeLooped(into, tile);
     const pointers = this.accesses.map((a) => ({ ...a, pointer: this.b.letIndex(into, "p", plus(plus(a.base, times(tile.row, toIndex(a.rowBytes))), times(tile.column, toIndex(a.columnBytes)))) }));
+    const across = new Map(tile.accumulators.length === 4 ? pointers.filter(isAcross).map((a) => [a.key, { to: a, columns: new Map<number, Expr[]>() }]) : []);
     tile.accumulators.forEach((row, i) => {
       const rowPointers = new Map(pointers.map((a) => [a.key, { access: a, at: this.settled(into, moved({ pointer: a.pointer, offset: 0, laneBytes: a.columnBytes }, a.rowBytes, i)) }]));
       row.forEach((acc, j) => {
@@ -188,9 +192,23 @@ export class Epilogue {
           return p && moved(p.at, p.access.columnBytes, j * lanes);
         };
         const width = row.length * lanes, others = (tile.others ?? []).map((from) => this.b.let(into, "other", loadAt(from, (i * width + j * lanes) * 4, dtypeOf(acc.type), acc.type)));
-        this.elements(into, plus(tile.row, i), [{ column: plus(tile.column, j * lanes), sums: [acc, ...others], valid, vector: j, pointer: at }]);
+        const take = (store: EpilogueStore, value: Expr): boolean => {
+          const taken = across.get(store)?.columns;
+          taken?.set(j, [...(taken.get(j) ?? []), value.kind === "local" ? value : this.b.let(into, "v", value)]);
+          return taken !== undefined;
+        };
+        this.elements(into, plus(tile.row, i), [{ column: plus(tile.column, j * lanes), sums: [acc, ...others], valid, vector: j, pointer: at, take }]);
       });
     });
+    for (const { to, columns: taken } of across.values()) for (const [j, rows] of taken) this.storeAcross(into, to, j * 4, rows);
+  }
+
+  /** Four rows' vectors of the columns from `column` on, where rows lie one after the other: a vector of rows for each column. */
+  private storeAcross(into: Stmt[], { key, pointer, columnBytes }: Access & { readonly pointer: Expr }, column: number, rows: readonly Expr[]): void {
+    for (let c = 0; c < 4; c++) {
+      const to = moved({ pointer, offset: 0, laneBytes: columnBytes }, columnBytes, column + c);
+      into.push(storeAt(to.pointer, to.offset, bufferOf(key).dtype, transposedRow(rows, c)));
+    }
   }
 
   /** The tile goes to memory, and a loop applies the epilogue vector by vector. */
@@ -292,22 +310,22 @@ export class Epilogue {
     const at = rowValues(this.spec.rows, row);
     const ready = all.map((e) => ({ ...e, position: this.position(into, at, e), lanes: present(e.sums[0], "accumulator").type.lanes }));
     for (const { store, expression } of this.values) {
-      const vectors: { readonly to: LanePointer; readonly value: Expr; readonly vector: number | undefined }[] = [];
-      for (const { column, valid, pointer, position, lanes, vector: number } of ready) {
+      const vectors: { readonly to: LanePointer; readonly value: Expr; readonly vector: number | undefined; readonly take: Element["take"] }[] = [];
+      for (const { column, valid, pointer, position, lanes, vector: number, take } of ready) {
         const to = pointer(store);
         const vector = lanes === 4 && valid === 4 && to !== undefined && expression.vectorisable(expression.value) && expression.value.type.scalar !== "bool";
         if (vector) {
           const value = expression.build(this.b, position, 4);
-          vectors.push({ to, value: all.length > 1 || this.spec.stored ? this.b.let(into, "v", value) : value, vector: number });
+          vectors.push({ to, value: all.length > 1 || this.spec.stored ? this.b.let(into, "v", value) : value, vector: number, take });
         } else for (let lane = 0; lane < valid; lane++) {
           const value = expression.build(this.b, position, 1, lane);
           if (!to) into.push({ kind: "store", buffer: store.buffer, indices: store.indices.map((e) => substituteAxes(e, this.axisMap(at, plus(column, lane)))), value });
           else { const p = moved(to, to.laneBytes, lane); into.push(storeAt(p.pointer, p.offset, store.buffer.dtype, value)); }
         }
       }
-      for (const { to, value, vector } of vectors) {
+      for (const { to, value, vector, take } of vectors) {
         if (vector !== undefined) this.spec.stored?.(into, vector, value);
-        this.storeVector(into, store, to, value);
+        if (!take?.(store, value)) this.storeVector(into, store, to, value);
       }
     }
   }
@@ -357,6 +375,8 @@ export class Epilogue {
     return result;
   }
 }
+/** Whether rows are neighbours where this is written and columns are not. */
+const isAcross = ({ key, rowBytes, columnBytes }: Access): boolean => "value" in key && byteSize(key.buffer.dtype) === 4 && rowBytes === 4 && columnBytes !== 4;
 /** Accumulators a tile has at most. */
 export const maxTile = 256;
 const dtypeOf = (type: Type): DType => (type.scalar === "f32" ? "float32" : "int32");

@@ -281,7 +281,7 @@ const bytesOfWords = (...words: readonly number[]): number[] => words.flatMap((w
 const everyOther = bytesOfWords(0, 2, 5, 7);
 
 /** Row `row` of the transposed 4x4 block, by two levels of interleaving. */
-function transposedRow(rows: readonly Expr[], row: number): Expr {
+export function transposedRow(rows: readonly Expr[], row: number): Expr {
   const [r0, r1, r2, r3] = rows;
   invariant(r0 && r1 && r2 && r3, "four rows");
   const interleave = (a: Expr, b: Expr, high: boolean): Expr => ({ kind: "shuffle", a, b, bytes: high ? bytesOfWords(2, 6, 3, 7) : bytesOfWords(0, 4, 1, 5), type: a.type });
