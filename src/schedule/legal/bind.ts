@@ -42,6 +42,8 @@ class Binder {
   private readonly roots = new Map<string, ReadonlySet<Memory>>();
   private readonly renames = new Map<string, Expr>();
   private readonly assigned: ReadonlySet<string>;
+  /** Whether an expression has a scalar select somewhere. */
+  private readonly choices = new Map<Expr, boolean>();
 
   constructor(body: Stmt, options: BindOptions) {
     this.table = options.table;
@@ -274,6 +276,7 @@ class Binder {
 
   private select(e: Select, scope: Scope): Expr {
     const condition = this.lower(e.condition, scope);
+    this.hoistCommon(e, scope);
     const a = branchScope(scope), b = branchScope(scope);
     const valueA = this.lower(e.a, a), valueB = this.lower(e.b, b);
     if (a.statements.length + b.statements.length === 0) return { ...e, condition, a: valueA, b: valueB };
@@ -281,8 +284,34 @@ class Binder {
     const side = (inner: Scope, value: Expr): Stmt => block(...inner.statements, { kind: "assign", name, value });
     scope.statements.push({ kind: "let", name, value: zero(e.type) }, { kind: "if", condition, then: side(a, valueA), else: side(b, valueB) });
     scope.declared.add(name);
-    return local(name, e.type);
+    const chosen = local(name, e.type);
+    this.hold(e, chosen, scope);
+    return chosen;
   }
+  /** What both sides of a select need and is chosen in turn is computed before it: else it would be written out in each, as often as there are ways to it. */
+  private hoistCommon(e: Select, scope: Scope): void {
+    if (!this.hasChoice(e.a) || !this.hasChoice(e.b)) return;
+    const inB = new Set<Expr>(), seen = new Set<Expr>();
+    const isNew = (x: Expr, among: Set<Expr>): boolean => { const before = among.size; return this.hasChoice(x) && among.add(x).size > before; };
+    visitNeeded(e.b, (x) => isNew(x, inB));
+    visitNeeded(e.a, (x) => {
+      if (!isNew(x, seen)) return false;
+      if (inB.has(x)) this.bind(x, homeOf(this.dependence(x), scope));
+      return !inB.has(x);
+    });
+  }
+  private hasChoice(e: Expr): boolean {
+    let has = this.choices.get(e);
+    if (has === undefined) this.choices.set(e, (has = (e.kind === "select" && e.condition.type.lanes === 1) || operandsOf(e).some((c) => this.hasChoice(c))));
+    return has;
+  }
+}
+
+/** Visits what computing an expression always computes, operations with operands that are computed, as far as `visit` answers that it should go on. */
+function visitNeeded(e: Expr, visit: (e: Expr) => boolean): void {
+  if (!visit(e)) return;
+  if (e.kind === "select" && e.condition.type.lanes === 1) visitNeeded(e.condition, visit);
+  else for (const operand of operandsOf(e)) visitNeeded(operand, visit);
 }
 
 const isVectorShift = (e: Expr): e is Expr & { kind: "binary" } => e.kind === "binary" && e.type.lanes > 1 && (e.op === "shl" || e.op === "shr");

@@ -41,6 +41,23 @@ describe("legalize", () => {
     expect(text).toContain("&y[0] + 32");
     expect(text).toMatch(/let p0: i32 = &x\[0\] \+ 32/);
   });
+  it("computes once what both sides of selects choose in turn, however deep", () => {
+    const x = buffer("x", [5]), y = buffer("y", [5]), at = load(x, [axisOf(i)]);
+    // Every level's value is in both sides of the next.
+    let value: Expr = select(lt(at, constant(0, f32)), exp(at), mul(at, 3));
+    for (let level = 1; level <= 6; level++) value = select(lt(at, constant(level, f32)), sub(value, constant(level, f32)), mul(value, value));
+    const { lines } = legal([x], [y], each(i, store(y, [axisOf(i)], value)));
+    expect(lines.filter((l) => l.includes("* 3.0")).length).toBe(1);
+    for (let level = 1; level <= 6; level++) expect(lines.filter((l) => l.includes(`< ${level}.0`)).length, `level ${level}`).toBe(1);
+  });
+  it("computes in a branch what only one side needs", () => {
+    const x = buffer("x", [5]), y = buffer("y", [5]), at = load(x, [axisOf(i)]);
+    const costly = select(lt(at, constant(1, f32)), exp(at), mul(at, 3));
+    const { lines } = legal([x], [y], each(i, store(y, [axisOf(i)], select(lt(at, constant(0, f32)), at, mul(costly, costly)))));
+    const branch = lines.findIndex((l) => l.includes("if (")), product = lines.findIndex((l) => l.includes("* 3.0"));
+    expect(branch).toBeGreaterThan(0);
+    expect(product).toBeGreaterThan(branch);
+  });
   it("computes what a loop does not change before it, once", () => {
     const x = buffer("x", [5, 7]), s = buffer("s", [5]), y = buffer("y", [5, 7]);
     const scale = exp(load(s, [axisOf(i)]));

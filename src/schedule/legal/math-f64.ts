@@ -67,9 +67,10 @@ function reduceSmall(x: Expr): Reduced {
 /** The binary digits of 2/π, from 32 places before the point. */
 const twoOverPi = [0n, 0xa2f9836en, 0x4e441529n, 0xfc2757d1n, 0xf534ddc0n, 0xdb629599n, 0x3c439041n, 0xfe5163abn];
 
-/** For float32 values of at least 2^20, by Payne and Hanek: their mantissa times the digits of 2/π that matter. */
-function reduceLarge(x: Expr): Reduced {
-  const unsigned = (e: Expr): Expr => cast(e, "u64"), u = (value: bigint): Expr => constant(value, u64);
+const unsigned = (e: Expr): Expr => cast(e, "u64"), u = (value: bigint): Expr => constant(value, u64);
+
+/** |x| in quarters, of which the lowest 62 bits are the fraction, for float32 values of at least 2^20, by Payne and Hanek: their mantissa times the digits of 2/π that matter. */
+function quartersOf(x: Expr): Expr {
   const bits = bitcast(abs(x), i64);
   // |x| = mantissa · 2^exponent with a mantissa of 24 bits.
   const exponent = sub(binary("shr", bits, long(52n)), long(1023n + 23n));
@@ -81,7 +82,11 @@ function reduceLarge(x: Expr): Reduced {
   const high = digits(0), low = digits(2);
   const window = binary("or", binary("shl", high, shift), binary("shr", binary("shr", low, u(1n)), sub(u(63n), shift)));
   const beyond = binary("shr", binary("shl", low, shift), u(32n));
-  const product = add(mul(mantissa, window), binary("shr", mul(mantissa, beyond), u(32n)));
+  return add(mul(mantissa, window), binary("shr", mul(mantissa, beyond), u(32n)));
+}
+
+/** x, whose size in quarters is `product`. */
+function reduceLarge(x: Expr, product: Expr): Reduced {
   const quarters = cast(binary("shr", add(product, u(1n << 61n)), u(62n)), "i64");
   const fraction = cast(cast(sub(product, binary("shl", unsigned(quarters), u(62n))), "i64"), "f64");
   const rest = mul(fraction, c(2 ** -62 * (Math.PI / 2)));
@@ -89,10 +94,15 @@ function reduceLarge(x: Expr): Reduced {
   return { quarters: select(below, sub(long(0n), quarters), quarters), rest: select(below, negative(rest), rest) };
 }
 
+/** For float32 values. The product, which costs much, is computed once, in a branch of its own: where it is 0, so is what it gives. */
+function reduceSingle(x: Expr): Reduced {
+  const far = binary("gt", abs(x), c(2 ** 20)), small = reduceSmall(x), large = reduceLarge(x, select(far, quartersOf(x), u(0n)));
+  return { quarters: add(large.quarters, select(far, long(0n), small.quarters)), rest: add(large.rest, select(far, c(0), small.rest)) };
+}
+
 /** sin of x + quarter·π/2. `single`: x is a float32 value. */
 function sinShifted(x: Expr, quarter: number, single: boolean): Expr {
-  const small = reduceSmall(x), large = single ? reduceLarge(x) : small, far = binary("gt", abs(x), c(2 ** 20));
-  const quarters = single ? select(far, large.quarters, small.quarters) : small.quarters, r = single ? select(far, large.rest, small.rest) : small.rest;
+  const { quarters, rest: r } = single ? reduceSingle(x) : reduceSmall(x);
   const z = mul(r, r);
   const sine = add(r, mul(mul(r, z), horner(z, sinSeries)));
   const cosine = add(sub(c(1), mul(z, c(0.5))), mul(mul(z, z), horner(z, cosSeries)));

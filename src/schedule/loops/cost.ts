@@ -25,6 +25,16 @@ export function operationCost(e: Expr): number {
   }
 }
 
+/** Functions that no vector of float32 has: its lanes are computed one after the other. */
+export function isLaneByLane(e: Expr): boolean {
+  if (e.kind === "binary") return e.op === "pow";
+  if (e.kind !== "unary") return false;
+  switch (e.op) {
+    case "sin": case "cos": case "tan": case "asin": case "acos": case "atan": case "sinh": case "cosh": case "asinh": case "acosh": case "atanh": return true;
+    default: return false;
+  }
+}
+
 /** Operations of expressions, each distinct one once, that are not index arithmetic. */
 export function expressionCost(roots: readonly Expr[], seen: Set<Expr> = new Set()): number {
   let cost = 0;

@@ -7,8 +7,8 @@ import { invariant, present } from "../../core/assert.ts";
 import { dimFloorDiv, dimMul, isSymbolic, type Dim } from "../../core/dim.ts";
 import { add, axisOf, binary, constant, dimExpr, i32, local, reduceIdentity, type Axis, type Expr, type ReduceOp, type Type } from "../../kernel/expr.ts";
 import { block, loop, type LoopMode, type Stmt } from "../../kernel/stmt.ts";
-import { expressionsOf, visitExpr, visitStmt } from "../../kernel/traverse.ts";
-import { bodyCost, hasLoops, innermostCost } from "./cost.ts";
+import { expressionsOf, someExprOf, visitExpr, visitStmt } from "../../kernel/traverse.ts";
+import { bodyCost, hasLoops, innermostCost, isLaneByLane } from "./cost.ts";
 import type { Fresh } from "../fresh.ts";
 import { wholeNest } from "./nest.ts";
 import type { Strides } from "./strides.ts";
@@ -16,7 +16,7 @@ import { LaneAnalysis, LaneBody, lanes, scalarCopy, type Position, type Redirect
 
 export interface LaneContext { readonly strides: Strides; readonly fresh: Fresh }
 
-/** Bodies that cost more, as functions that are computed lane by lane do, are not repeated in a turn. */
+/** Bodies that cost more are not repeated in a turn; nor are functions that are computed lane by lane, four copies as it is. */
 const mostRepeated = 100;
 /** Vectors that a turn reads at most: engines read all of them before they compute. */
 const mostRead = 12;
@@ -27,7 +27,7 @@ const mostRead = 12;
  * allow.
  */
 function unrollFor(body: Stmt, extent: Dim): number {
-  let unroll = hasLoops(body) ? unrollAround(innermostCost(body)) : bodyCost(body) > mostRepeated ? 1 : 4;
+  let unroll = hasLoops(body) ? unrollAround(innermostCost(body)) : bodyCost(body) > mostRepeated || someExprOf(body, isLaneByLane) ? 1 : 4;
   while (unroll > 1 && !hasLoops(body) && unroll * loadsOf(body) > mostRead) unroll /= 2;
   while (unroll > 1 && !isSymbolic(extent) && extent < unroll * lanes) unroll /= 2;
   return unroll;
