@@ -63,6 +63,8 @@ describe("rules whose result is one kernel", () => {
     ["a chain without weights", ["Neg", "Abs", "Relu"]],
     ["sums that cancel before a function", ["Conv", "Sigmoid", "Mul"]],
     ["a normalisation", ["LayerNormalization", "Gelu"]],
+    ["a choice by booleans", ["Where", "Relu"]],
+    ["a product of bytes", ["MatMulInteger", "Cast", "Mul"]],
   ])("are proved for %s, whose shapes are drawn operator by operator", async (_, pattern) => {
     const [found] = await proveCustomRules({ chain: { pattern, output_op: "Chain" } });
     expect(found).toMatchObject({ outcome: "proved" });

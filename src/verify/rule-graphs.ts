@@ -127,30 +127,32 @@ class Draw {
   /** Outer inputs among a node's operands, around the shape of the first operand. Half of the time all but that have one shape. */
   operands(operands: readonly (Operand | undefined)[]): ReadonlyMap<string, Drawn> {
     const out = new Map<string, Drawn>();
-    const alike = this.#random() < 0.5;
-    let base = this.#base, rest: readonly number[] | undefined;
+    const alike = this.#random() < 0.5, oneType = this.#random() < 0.5;
+    let first: DType | undefined, base = this.#base, rest: readonly number[] | undefined;
     operands.forEach((x, slot) => {
       if (!x) return;
       if (!("outer" in x)) {
-        const { shape } = x.type;
+        const { shape, dtype } = x.type;
+        if (oneType) first ??= dtype;
         if (slot === 0 && shape.every((d) => typeof d === "number")) base = shape;
         return;
       }
-      const drawn = out.get(x.outer) ?? this.#input(x.outer, base, slot > 0 && alike ? rest : undefined);
+      const drawn = out.get(x.outer) ?? this.#input(x.outer, base, slot > 0 && alike ? rest : undefined, first);
+      if (oneType) first ??= drawn.dtype;
       out.set(x.outer, drawn);
       if (slot === 0) base = drawn.shape;
       else rest ??= drawn.shape;
     });
     return out;
   }
-  #input(name: string, base: readonly number[], like: readonly number[] | undefined): Drawn {
+  #input(name: string, base: readonly number[], like: readonly number[] | undefined, first: DType | undefined): Drawn {
     const conditions = this.#conditions(name);
     const types = conditions.flatMap((c) => (c.dtypes ? [c.dtypes] : []));
-    const whole = types.length === 0 && this.#random() < 0.3;
-    const dtype = types.length ? this.choice(types.reduce((a, b) => a.filter((t) => b.includes(t)))) : whole ? "int64" : this.dtype;
-    const shape = this.#shape(conditions, base, !isFloat(dtype), like);
+    const other = this.#random() < 0.3 ? this.choice(["int64", "int64", "int64", "bool", "uint8", "int8"] as const) : first ?? this.dtype;
+    const dtype = types.length ? this.choice(types.reduce((a, b) => a.filter((t) => b.includes(t)))) : other;
+    const shape = this.#shape(conditions, base, dtype === "int64", like);
     const wanted = conditions.find((c) => c.constant !== undefined)?.constant;
-    const constant = wanted ?? (!isFloat(dtype) || this.#random() < 0.4);
+    const constant = wanted ?? (dtype === "int64" || this.#random() < 0.4);
     return { dtype, shape, ...(constant ? { constant: this.#tensor(dtype, shape) } : {}) };
   }
 
