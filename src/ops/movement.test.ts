@@ -122,6 +122,7 @@ describe("movement", () => {
       agree(Slice, { inputs: [x, ints(start), ints(end), ints(0), ints(step)], known: [1, 2, 3, 4] });
       agree(Slice, { inputs: [x, ints(start, 0), ints(end, 3), undefined, ints(step, 2)], known: [1, 2, 4] });
     }
+    for (const [start = 0, end = 0] of [[-(2 ** 31), 1], [2 ** 31 - 1, -(2 ** 31)], [0, -100]]) agree(Slice, { inputs: [counted([0, 5]), ints(start), ints(end), ints(0), ints(-1)], known: [1, 2, 3, 4], symbolic: [0] });
     agree(Slice, { inputs: [x, ints(-2), fromNumbers("int64", [1], [2 ** 63]), ints(-1)], known: [1, 2, 3] });
     hosted(Slice, { inputs: [x, ints(1), ints(3)] });
     expect(() => runOp({ op: Slice, inputs: [x, ints(1), ints(3), ints(0), ints(0)], known: [1, 2, 3, 4] })).toThrow(/OF3012/);

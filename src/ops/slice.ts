@@ -17,7 +17,7 @@ const boundsOf = (t: TypeInfo): readonly Dim[] | undefined => elementsOf(t) ?? (
 
 /** A bound counted from the front and clamped to [least, most]; undefined where its sign is not known. */
 function clamped(bound: Dim, size: Dim, least: Dim, most: Dim): Dim | undefined {
-  if (typeof bound === "number" && Math.abs(bound) >= 2 ** 31 - 1) return bound > 0 ? most : least;
+  if (typeof bound === "number" && Math.abs(bound) >= 2 ** 31 - 1) return bound > 0 ? most : dimMin(least, most);
   const { lower, upper } = dimRange(bound);
   if (lower < 0 && upper >= 0) return undefined;
   return dimMin(dimMax(lower < 0 ? dimAdd(bound, size) : bound, least), most);
