@@ -107,6 +107,9 @@ describe("attention", () => {
     check({ q: [1, 1, 11, 5], keys: 9, scale: "post", by: 3 });
     for (const keys of [9, 540]) for (const size of [3e6, 1e9, 1e30, Infinity, NaN]) check({ q: [1, 1, 11, 5], keys, scale: "post", by: 0.3, odd: { q: { 5: size, 13: -size } } });
   });
+  it("rows that see no key, of scores that nothing is added to", () => {
+    for (const empty of ["hidden", "undefined"] as const) check({ q: [1, 1, 11, 4], keys: 11, causal: true, offset: [-3], empty, scale: "post", by: 0.3, odd: { q: { 21: NaN, 30: Infinity }, v: { 5: Infinity } } });
+  });
   it("values in panels, and dims that no panel holds", () => {
     for (const keys of [1, 7, 515]) for (const width of [3, 4, 5, 11]) check({ q: [1, 2, 17, 5], keys, keyHeads: 1, width, scale: "pre" });
     check({ q: [1, 1, 16, 6], keys: 530, width: 8, causal: true, offset: [510] });
