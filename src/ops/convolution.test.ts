@@ -105,6 +105,11 @@ describe("inference", () => {
   it("refuses a pads list of the wrong length", () => {
     expect(() => infer([1, 3, 8, 8], { pads: [1, 1] })).toThrow(/OF3012.*'pads' needs 4/);
   });
+  it("refuses floats where integers are multiplied", () => {
+    const whole = (dtype: "float32" | "uint8"): unknown => inferTypes(ConvInteger, [{ dtype, shape: [1, 3, 5, 5] }, { dtype, shape: [8, 3, 3, 3] }], {}, 1, { place: { node: "conv" }, fresh: symbol })[0]?.dtype;
+    expect(() => whole("float32")).toThrow(/OF3013.*'x' is float32/);
+    expect(whole("uint8")).toBe("int32");
+  });
   it("refuses what a transposed one says of its output for other axes than there are", () => {
     const transposed = (attributes: Attributes): unknown =>
       inferTypes(ConvTranspose, [{ dtype: "float32", shape: [1, 8, 5, 5] }, { dtype: "float32", shape: [8, 3, 3, 3] }], attributes, 1, { place: { node: "conv" }, fresh: symbol })[0]?.shape;

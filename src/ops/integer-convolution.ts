@@ -1,6 +1,6 @@
 /** Convolutions of integers: QLinearConv (requantised) and ConvInteger (int32 sums). */
 import { defineOp, type Operand } from "../graph/op.ts";
-import { add, sub, type Expr } from "../kernel/expr.ts";
+import { add, computeScalar, sub, type Expr } from "../kernel/expr.ts";
 import { ConvInteger as evaluateInteger } from "../evaluate/conv.ts";
 import { QLinearConv as evaluateQLinear } from "../evaluate/qlinear.ts";
 import { anchorConvolution, convolutionAttributes, convolutionOf, convolutionSum, inferConvolution, type ElementOf } from "./convolution.ts";
@@ -22,7 +22,10 @@ export const ConvInteger = defineOp({
   inputs: { x: "required", w: "required", x_zero_point: "optional", w_zero_point: "optional" }, oneType: [["x", "x_zero_point"], ["w", "w_zero_point"]],
   attributes: convolutionAttributes,
   fusionKind: "contraction",
-  infer: ({ x, w }, attributes, context) => [{ dtype: "int32", shape: inferConvolution(x, w, undefined, attributes, context) }],
+  infer({ x, w }, attributes, context) {
+    for (const [name, t] of Object.entries({ x, w })) if (computeScalar(t.dtype) !== "i32" || t.dtype === "bool") context.fail("OF3013", `input '${name}' is ${t.dtype}, must be an integer of 8 bits`);
+    return [{ dtype: "int32", shape: inferConvolution(x, w, undefined, attributes, context) }];
+  },
   evaluate: evaluateInteger,
   lower: ({ x, w, x_zero_point, w_zero_point }, attributes) => {
     const c = convolutionOf(x, w, attributes), element = shifted(x_zero_point, w_zero_point);
