@@ -30,7 +30,9 @@ function addOperator(b: GraphBuilder, c: FuzzCase, isFree: boolean): void {
 /** A graph; undefined where every node that was drawn was refused. */
 export function drawGraph(draw: Draw): GraphCase | undefined {
   const b = new GraphBuilder(draw, draw.pick(["tame", "tame", anyMode(draw)])), size = 3 + draw.int(6), name = draw.pick(names), generator = generators[name];
-  if (generator) addOperator(b, generator(draw), Object.hasOwn(ofAnyData, name));
+  const isPlain = Object.hasOwn(ofAnyData, name);
+  if (generator) addOperator(b, generator(draw), isPlain);
   for (let tries = 0; b.size < size && tries < 3 * size; tries++) follow(b);
-  return b.finish(draw.once(3));
+  // Numbers of heads, blocks and bits must divide sizes, which symbols do not say.
+  return b.finish(isPlain && draw.once(3));
 }

@@ -72,6 +72,12 @@ export const knownDifferences: readonly KnownDifference[] = [
     when: mayOverflow,
   },
   {
+    operators: ["ReduceSum", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceProd"],
+    onnxruntime: "passes over axes that are counted from the end where the tensor has no elements",
+    standard: "such an axis is reduced as any other",
+    when: ({ inputs: [x, axes] }) => x !== undefined && x.dims.includes(0) && axes !== undefined && Array.from(toNumbers(axes)).some((a) => a < 0),
+  },
+  {
     operators: ["LogSoftmax", "Softmax"],
     onnxruntime: "leaves elements finite or infinite in a row that holds NaN or +∞ (float64)",
     standard: "each element is divided by (or has subtracted) a sum over the whole row, which is NaN",

@@ -51,7 +51,7 @@ export const movement: Readonly<Record<string, Generator>> = {
     return { type: "Slice", inputs: [any(draw, shape), ints(...own.map((o) => o[0])), ints(...own.map((o) => o[1])), ints(...axes.map((a) => (draw.once(2) ? a - shape.length : a))), ints(...own.map((o) => o[2]))], outputs: 1, tolerance: exact, ...maybeConstant(draw, 1, 2, 3, 4) };
   },
   Gather: (draw) => {
-    const shape = fullDims(draw, 1, 4), axis = axisOf(draw, shape.length), size = shape.at(axis) ?? 1;
+    const full = fullDims(draw, 1, 5), axis = axisOf(draw, full.length), shape = full.map((d, i) => (i !== (axis < 0 ? axis + full.length : axis) && draw.once(24) ? 0 : d)), size = shape.at(axis) ?? 1;
     return { type: "Gather", inputs: [any(draw, shape), within(draw, draw.pick(["int64", "int32"] as const), dims(draw, 0, 2), -size, size)], attributes: { axis }, outputs: 1, tolerance: exact, ...maybeConstant(draw, 1) };
   },
   GatherElements: (draw) => {

@@ -1,4 +1,4 @@
-/** Cases of LSTM, GRU and RNN: directions, activations with their parameters, clipping, peepholes, lengths, states, both layouts, sizes of 1 and 0. */
+/** Cases of LSTM, GRU and RNN: directions, activations with their parameters, clipping, peepholes, lengths, states, both layouts, sizes of 1. (Of no sequences, and of no steps, onnxruntime ends the process.) */
 import { fromNumbers, type Tensor } from "../src/core/tensor.ts";
 import type { AttributeSpec } from "../test/support/model-spec.ts";
 import type { Draw } from "./draw.ts";

@@ -87,6 +87,27 @@ const specs: Readonly<Record<string, ModelSpec>> = {
   einsum: model([{ type: "Einsum", inputs: ["x", "w"], outputs: ["y"], attributes: { equation: "ij,jk->ik" } }], { w: weights(4, 4) }),
   "layer-norm": model([{ type: "LayerNormalization", inputs: ["x", "w"], outputs: ["n"] }, { type: "Gelu", inputs: ["n"], outputs: ["g"] }, { type: "Softmax", inputs: ["g"], outputs: ["y"] }], { w: weights(4) }, { opset: 20 }),
   suppression: model([{ type: "NonMaxSuppression", inputs: ["boxes", "scores", "most", "iou"], outputs: ["y"] }], { most: count(3n), iou: float([], [0.5]) }, { inputs: { boxes: { dtype: "float32", dims: [1, 6, 4] }, scores: { dtype: "float32", dims: [1, 2, 6] } } }),
+  "microsoft-attention": model([
+    { type: "FusedMatMul", domain: "com.microsoft", inputs: ["q", "w"], outputs: ["k"], attributes: { transB: 1 } }, { type: "SkipSimplifiedLayerNormalization", domain: "com.microsoft", inputs: ["k", "q", "g"], outputs: ["n"] },
+    { type: "MultiHeadAttention", domain: "com.microsoft", inputs: ["n", "k", "q", "", "", "", "pk", "pv"], outputs: ["y", "nk", "nv"], attributes: { num_heads: 2 } },
+  ], { w: weights(4, 4), g: weights(4) }, { inputs: { q: { dtype: "float32", dims: ["N", "S", 4] }, pk: { dtype: "float32", dims: ["N", 2, "P", 2] }, pv: { dtype: "float32", dims: ["N", 2, "P", 2] } }, outputs: { y: undefined, nk: undefined, nv: undefined } }),
+  "microsoft-quantised": model([
+    { type: "MatMulNBits", domain: "com.microsoft", inputs: ["a", "q", "s"], outputs: ["m"], attributes: { K: 16, N: 4, bits: 4, block_size: 16 } }, { type: "DynamicQuantizeMatMul", domain: "com.microsoft", inputs: ["m", "b", "bs"], outputs: ["d"] },
+    { type: "BiasGelu", domain: "com.microsoft", inputs: ["d", "c"], outputs: ["y"] },
+  ], { q: { dtype: "uint8", dims: [4, 1, 8], data: Uint8Array.from({ length: 32 }, (_, i) => i * 7) }, s: weights(4), b: { dtype: "int8", dims: [4, 4], data: Int8Array.from({ length: 16 }, (_, i) => i - 8) }, bs: float([], [0.02]), c: weights(4) }, { inputs: { a: { dtype: "float32", dims: ["N", 16] } } }),
+  trees: model([
+    { type: "TreeEnsembleRegressor", domain: "ai.onnx.ml", inputs: ["x"], outputs: ["t"], attributes: {
+      n_targets: 1, nodes_treeids: [0, 0, 0], nodes_nodeids: [0, 1, 2], nodes_featureids: [1, 0, 0], nodes_modes: { strings: ["BRANCH_LEQ", "LEAF", "LEAF"] }, nodes_values: { floats: [0.5, 0, 0] },
+      nodes_truenodeids: [1, 0, 0], nodes_falsenodeids: [2, 0, 0], target_treeids: [0, 0], target_nodeids: [1, 2], target_ids: [0, 0], target_weights: { floats: [1, -1] },
+    } },
+    { type: "Cast", inputs: ["t"], outputs: ["i"], attributes: { to: 7 } }, { type: "LabelEncoder", domain: "ai.onnx.ml", inputs: ["i"], outputs: ["y"], attributes: { keys_int64s: [1, -1], values_floats: { floats: [10, 20] }, default_float: { float: 0 } } },
+  ], {}, { versions: { "ai.onnx.ml": 3 } }),
+  "nested-loops": model([
+    { type: "Scan", inputs: ["x", "rows"], outputs: ["last", "y"], attributes: { num_scan_inputs: 1, body: body([
+      { type: "Loop", inputs: ["trips", "", "state"], outputs: ["inner"], attributes: { body: body([{ type: "MatMul", inputs: ["c", "w"], outputs: ["p"] }, { type: "Add", inputs: ["p", "row"], outputs: ["next"] }], ["go", "next"], { j: scalar("int64"), go: scalar("bool"), c: x }) } },
+      { type: "ReduceMean", inputs: ["inner"], outputs: ["mean"], attributes: { axes: [0], keepdims: 0 } },
+    ], ["inner", "mean"], { state: x, row: { dtype: "float32", dims: ["M"] } }) } },
+  ], { trips: count(3n), w: weights(4, 4) }, { inputs: { x, rows: { dtype: "float32", dims: ["T", "M"] } } }),
 };
 
 const withExternalWeights = (): Uint8Array => {
