@@ -138,6 +138,18 @@ export const knownDifferences: readonly KnownDifference[] = [
     when: (c) => c.attributes?.["align_corners"] === 1 && c.inputs[1] !== undefined && Array.from(toNumbers(c.inputs[1])).slice(2).includes(1),
   },
   {
+    operators: ["Col2Im"],
+    onnxruntime: "puts columns in wrong places where an image of three axes or more has dilations",
+    standard: "tap k of a block lies k · dilation from its first, along every axis",
+    when: (c) => listOf(c, "dilations").length > 2 && listOf(c, "dilations").some((d) => d > 1),
+  },
+  {
+    operators: ["MeanVarianceNormalization"],
+    onnxruntime: "takes the variance as the mean of squares less the square of the mean, which rounding makes negative, and its root NaN, where all elements are one",
+    standard: "the variance of one element is 0",
+    when: (c) => { const given = listOf(c, "axes"), axes = given.length ? given : [0, 2, 3]; return axes.every((a) => c.inputs[0]?.dims.at(a) === 1); },
+  },
+  {
     operators: ["Resize"],
     onnxruntime: "aligns corners with those of the rounded result where a scale is given and size · scale is no whole number",
     standard: "scale is length_resized / length_original, so that the length is not rounded, as the reference computes it and its node tests expect",
