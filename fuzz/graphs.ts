@@ -3,6 +3,7 @@
  * nodes or a few more where the last step is a chain.
  */
 import { isFloat } from "../src/core/dtype.ts";
+import { attentions } from "./attention.ts";
 import type { Draw } from "./draw.ts";
 import type { FuzzCase } from "./fuzz-case.ts";
 import { generators, ofAnyData } from "./generators.ts";
@@ -14,7 +15,8 @@ import { anyMode } from "./values.ts";
 
 /** Operators for which some elements are not defined (indices, casts of what does not fit), or NaN is known to differ, or has the weight 0 or not: they see what their generator says. */
 const particular: ReadonlySet<string> = new Set(["Cast", "OneHot", "ReduceProd", "ReduceLogSum", "QuantizeLinear", "DynamicQuantizeLinear", "Range", "BitShift", "Mod", "Div", "Pow", "Shrink", "Unique", "TopK", "ConstantOfShape", "Resize"]);
-const names = Object.keys(generators);
+/** Attention stands alone: adding −10000 to what a mask hides rounds scores by more than their rounding tells. */
+const names = Object.keys(generators).filter((name) => !Object.hasOwn(attentions, name));
 
 /** `isFree`: whether data may be computed by other nodes. */
 function addOperator(b: GraphBuilder, c: FuzzCase, isFree: boolean): void {
