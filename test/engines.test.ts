@@ -1,7 +1,7 @@
 /**
- * Right on every engine: the real models and a part of the standard's node tests, compiled here, run by the built runtime
+ * Right on every engine: the real models, small models of fusions and a part of the standard's node tests, compiled here, run by the built runtime
  * in this Node and in the newest one (test/newest-node), on one and two threads, with and without relaxed SIMD. In the
- * node tests every parallel loop is split, however small. Chromium has a test of its own.
+ * small ones every parallel loop is split, however small. Chromium has a test of its own.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -19,7 +19,9 @@ import { interpret } from "../src/reference/interpret.ts";
 import { leftOut, outside } from "./conformance/exclusions.ts";
 import { nodeCaseMismatch } from "./conformance/tolerance.ts";
 import { caseIds, difference, loadCase } from "./support/cases.ts";
+import { mismatch, runCompiled } from "./support/differential.ts";
 import { finelySplit } from "./support/finely-split.ts";
+import { compileOptions, feedOptions, fusionCases, isRandom, randomFeeds, refused, toleranceOf, type FusionCase } from "./support/fusion-cases.ts";
 import { loadNodeCase, nodeCaseNames } from "./support/node-cases.ts";
 import type { Job, Outcome, Outcomes, Way } from "./support/run-jobs.ts";
 import { modelBytes } from "./support/model-spec.ts";
@@ -72,6 +74,14 @@ function addSevenBits({ name, spec, x }: SevenBitModel): void {
 }
 const sevenBits = [sevenBitMatMul(1, 64, 40), sevenBitMatMul(37, 96, 21), sevenBitConv(32, 9, 1), sevenBitConv(16, 14, 3)];
 
+/** Small models of fusions, finely split, against their unfused builds, which fusion-cases.test.ts holds against onnxruntime. */
+async function addFusionCase({ name, bytes }: FusionCase): Promise<void> {
+  const { graph } = readModel(bytes, operators, compileOptions[name]), feeds = randomFeeds(graph, 7, feedOptions[name]), tolerance = toleranceOf(name, graph);
+  if (isRandom(graph)) return;
+  const expected = await runCompiled(bytes, feeds, false, compileOptions[name]);
+  add(`fusion case ${name}`, finelySplit(bytes, compileOptions[name]), feeds, crossWays, (output, actual) => { const e = expected[output]; return actual && e ? mismatch({ [output]: actual }, { [output]: e }, tolerance) : "no such result"; }, Object.keys(expected));
+}
+
 function addNodeCase(name: string): void {
   const { bytes, dataSets } = loadNodeCase(name), [set] = dataSets();
   if (!set || !onlyTensors(set.feeds) || !onlyTensors(set.expected)) return;
@@ -97,9 +107,10 @@ function runIn({ command: [executable = "", ...options] }: EngineCase): Outcomes
   return JSON.parse(readFileSync(results, "utf8")) as Outcomes;
 }
 
-beforeAll(() => {
+beforeAll(async () => {
   ids.forEach(addModel);
   if (ids.length > 0) sevenBits.forEach(addSevenBits);
+  for (const c of fusionCases()) if (!(c.name in refused)) await addFusionCase(c);
   nodeCaseNames().filter((name, i) => i % step === 0 && leftOut[name] === undefined).forEach(addNodeCase);
 }, 900_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }), 120_000);

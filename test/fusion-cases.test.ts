@@ -3,37 +3,15 @@
  * what onnxruntime gives with its optimiser off, in no more steps than onnxruntime's own optimiser leaves nodes.
  */
 import { describe, expect, test } from "vitest";
-import { compile, type CompileOptions } from "../src/api/index.ts";
+import { compile } from "../src/api/index.ts";
 import { isFloat } from "../src/core/dtype.ts";
 import type { Tensor } from "../src/core/tensor.ts";
-import type { Graph } from "../src/graph/graph.ts";
 import { readModel } from "../src/onnx/read.ts";
 import { operators } from "../src/ops/index.ts";
 import { load, Tensor as RuntimeTensor } from "../src/runtime/index.ts";
 import { mismatch } from "./support/differential.ts";
-import { fusionCases, randomFeeds, type FeedOptions } from "./support/fusion-cases.ts";
+import { compileOptions, feedOptions, fusionCases, isRandom, randomFeeds, refused, toleranceOf } from "./support/fusion-cases.ts";
 import { runOnnxruntime } from "./support/onnxruntime.ts";
-
-const positive: FeedOptions = { number: (random) => 1 + random() };
-/** What a case needs to run at all. */
-const feedOptions: Readonly<Record<string, FeedOptions>> = {
-  dropout_ratio: { number: (random) => random() },
-  "fusion/attention_past_unidir": { sizes: { total_seq_len: 4 } },
-  "fusion/div_mul": { number: (random, name) => (name === "B" ? 0.25 + random() / 4 : name === "A" ? 1 + random() : 100 + 20 * random()) },
-  "fusion/reshape_fusion_input_is_graph_input": { sizes: { input_dim_0: 30, input_dim_1: 30, input_dim_2: 30 } },
-  "noop-add": { sizes: { K: 1 } },
-  "fusion/matmul_scale_int32": positive,
-};
-/** Sizes that a model leaves out of its declarations. */
-const compileOptions: Readonly<Record<string, CompileOptions>> = { "matmul_add_fusion/matmul_add_missing_shape": { inputShapes: { C: [2, 2] } } };
-
-/** Models that onnxruntime too runs only since a fusion of its own changes them, and what we say of them. */
-const refused: Readonly<Record<string, readonly [error: RegExp, why: string]>> = {
-  "fusion/fuse-matmul-bn-only-reshape": [/^OF3011: BatchNormalization: scale is \[5\], which does not fit \[1\]/, "the scale has five elements for one channel; onnxruntime takes it for one of columns"],
-};
-
-/** Cases whose results are drawn at random: only their types are onnxruntime's. */
-const isRandom = (graph: Graph): boolean => graph.nodes.some((n) => n.op.deterministic === false);
 
 const constantResult = "a result known when compiling is written by a step of its own; onnxruntime counts no node for it";
 const scaleMoved = "onnxruntime moves the scale behind the product, where what was finite may overflow";
@@ -70,14 +48,6 @@ const more: Readonly<Record<string, readonly [steps: number, why: string]>> = {
   "fusion/skip_layer_norm_no_beta": [2, repeatedSum],
 };
 
-/** Rows of four that are nearly constant: dividing by their deviation magnifies the roundings of a float16 sum. */
-const magnified = new Set(["fusion/skip_layer_norm_format2_graph_output_with_cast", "fusion/skip_layer_norm_format2_with_cast"]);
-/** A few roundings to the narrowest float that the model computes with, relative to the largest value. */
-function toleranceOf(name: string, graph: Graph): number {
-  if (magnified.has(name)) return 1e-2;
-  const narrow = [...graph.nodes.flatMap((n) => n.outputs), ...graph.inputs].some((v) => v.type.dtype === "float16" || v.type.dtype === "bfloat16");
-  return narrow ? 2e-3 : 2e-4;
-}
 const typesOf = (tensors: Readonly<Record<string, Tensor>>): Record<string, string> =>
   Object.fromEntries(Object.entries(tensors).map(([name, t]) => [name, `${t.dtype}[${t.dims}]`]));
 

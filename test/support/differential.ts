@@ -1,6 +1,6 @@
 /** One random model held against the reference interpreter, compiled with and without fusion. */
 import fc from "fast-check";
-import { compile } from "../../src/api/index.ts";
+import { compile, type CompileOptions } from "../../src/api/index.ts";
 import { toNumbers, type Tensor } from "../../src/core/tensor.ts";
 import { readModel } from "../../src/onnx/read.ts";
 import { operators } from "../../src/ops/index.ts";
@@ -12,8 +12,8 @@ import { randomModel, type RandomModel } from "./random-graph.ts";
 type Tensors = Readonly<Record<string, Tensor>>;
 
 /** What a compiled model gives. */
-export async function runCompiled(model: Uint8Array, feeds: Tensors, enableFusion: boolean): Promise<Record<string, Tensor>> {
-  const { artifact } = await compile(model, { enableFusion });
+export async function runCompiled(model: Uint8Array, feeds: Tensors, enableFusion: boolean, options: CompileOptions = {}): Promise<Record<string, Tensor>> {
+  const { artifact } = await compile(model, { ...options, enableFusion });
   const session = await load(artifact);
   try {
     const results = await session.run(Object.fromEntries(Object.entries(feeds).map(([k, t]) => [k, RuntimeTensor.of(t)])));

@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { CompileOptions } from "../../src/api/index.ts";
 import { evaluateDim } from "../../src/core/dim.ts";
 import { isFloat } from "../../src/core/dtype.ts";
 import { fromNumbers, sizeOf, type Tensor } from "../../src/core/tensor.ts";
@@ -50,3 +51,33 @@ export function randomFeeds(graph: Graph, seed: number, { sizes = {}, number }: 
     return [name, fromNumbers(dtype, dims, Array.from({ length: sizeOf(dims) }, () => (number ? number(random, name) : isFloat(dtype) ? random.normal() : random.int(2))))];
   }));
 }
+
+const positive: FeedOptions = { number: (random) => 1 + random() };
+/** What a case needs to run at all. */
+export const feedOptions: Readonly<Record<string, FeedOptions>> = {
+  dropout_ratio: { number: (random) => random() },
+  "fusion/attention_past_unidir": { sizes: { total_seq_len: 4 } },
+  "fusion/div_mul": { number: (random, name) => (name === "B" ? 0.25 + random() / 4 : name === "A" ? 1 + random() : 100 + 20 * random()) },
+  "fusion/reshape_fusion_input_is_graph_input": { sizes: { input_dim_0: 30, input_dim_1: 30, input_dim_2: 30 } },
+  "noop-add": { sizes: { K: 1 } },
+  "fusion/matmul_scale_int32": positive,
+};
+/** Sizes that a model leaves out of its declarations. */
+export const compileOptions: Readonly<Record<string, CompileOptions>> = { "matmul_add_fusion/matmul_add_missing_shape": { inputShapes: { C: [2, 2] } } };
+
+/** Cases whose results are drawn at random: only their types are onnxruntime's. */
+export const isRandom = (graph: Graph): boolean => graph.nodes.some((n) => n.op.deterministic === false);
+
+/** Rows of four that are nearly constant: dividing by their deviation magnifies the roundings of a float16 sum. */
+const magnified = new Set(["fusion/skip_layer_norm_format2_graph_output_with_cast", "fusion/skip_layer_norm_format2_with_cast"]);
+/** A few roundings to the narrowest float that the model computes with, relative to the largest value. */
+export function toleranceOf(name: string, graph: Graph): number {
+  if (magnified.has(name)) return 1e-2;
+  const narrow = [...graph.nodes.flatMap((n) => n.outputs), ...graph.inputs].some((v) => v.type.dtype === "float16" || v.type.dtype === "bfloat16");
+  return narrow ? 2e-3 : 2e-4;
+}
+
+/** Models that onnxruntime too runs only since a fusion of its own changes them, and what we say of them. */
+export const refused: Readonly<Record<string, readonly [error: RegExp, why: string]>> = {
+  "fusion/fuse-matmul-bn-only-reshape": [/^OF3011: BatchNormalization: scale is \[5\], which does not fit \[1\]/, "the scale has five elements for one channel; onnxruntime takes it for one of columns"],
+};
