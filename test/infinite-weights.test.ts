@@ -32,6 +32,14 @@ describe("weights that are no finite numbers", () => {
     await agree({ opset: 17, inputs: { x: { dtype: "float32", dims: x } }, initializers: { w: tensor(w, 7, [index, value]) }, outputs: { y: undefined }, nodes: [{ type, inputs: ["x", "w"], outputs: ["y"], attributes }] }, { x: tensor(x, 3) });
   });
 
+  it("beside a convolution like it whose weights are finite", async () => {
+    const dims = [1, 4, 6, 6], attributes = { pads: [1, 1, 1, 1] };
+    await agree({
+      opset: 17, inputs: { x: { dtype: "float32", dims } }, initializers: { v: tensor([4, 4, 3, 3], 5), w: tensor([4, 4, 3, 3], 7, [2, Infinity]) }, outputs: { z: undefined, y: undefined },
+      nodes: [{ type: "Conv", inputs: ["x", "v"], outputs: ["z"], attributes }, { type: "Conv", inputs: ["x", "w"], outputs: ["y"], attributes }],
+    }, { x: tensor(dims, 3) });
+  });
+
   it("depthwise before a product that is large enough to be computed with it", async () => {
     const dims = [1, 144, 48, 48];
     await agree({

@@ -1,5 +1,5 @@
 /** What a convolution multiplies: float32, or 8-bit integers as pairs of int16. */
-import { sizeOf } from "../../core/tensor.ts";
+import { sizeOf, type Tensor } from "../../core/tensor.ts";
 import { constant, i32, type Buffer } from "../../kernel/expr.ts";
 import type { ConvStructure } from "../../kernel/structure.ts";
 import type { KernelBuilder } from "../builder.ts";
@@ -26,10 +26,11 @@ export function operandsOf(b: KernelBuilder, s: ConvStructure): Operands | undef
  */
 export function isFinite(b: KernelBuilder, buffer: Buffer): boolean {
   const weight = b.context.weight(buffer);
-  if (!weight || "input" in weight.source || weight.source.dtype !== "float32") return true;
-  const { data, dims } = weight.source;
+  return !weight || b.context.contents(weight, hasFiniteElements) !== false;
+}
+
+function hasFiniteElements({ data, dims }: Tensor): boolean {
   if (!(data instanceof Float32Array)) return true;
-  const bits = new Uint32Array(data.buffer, data.byteOffset, sizeOf(dims));
-  for (const x of bits) if ((x & 0x7f800000) === 0x7f800000) return false;
+  for (const x of new Uint32Array(data.buffer, data.byteOffset, sizeOf(dims))) if ((x & 0x7f800000) === 0x7f800000) return false;
   return true;
 }
