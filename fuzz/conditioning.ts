@@ -80,7 +80,7 @@ const nodeInSingle = (node: GraphNode): GraphNode => {
 };
 
 /** Functions whose kernels are exact to the last place of 1, not of what they give. */
-const absolute: ReadonlySet<string> = new Set(["Softplus", "Mish", "Sigmoid", "Tanh", "Erf", "Gelu", "Celu", "Elu", "Selu", "Sin", "Cos", "Log", "LogSoftmax", "ReduceLogSum", "ReduceLogSumExp"]);
+const absolute: ReadonlySet<string> = new Set(["Softplus", "Mish", "Sigmoid", "Tanh", "Erf", "Gelu", "FastGelu", "BiasGelu", "QuickGelu", "Swish", "Celu", "Elu", "Selu", "Sin", "Cos", "Log", "LogSoftmax", "ReduceLogSum", "ReduceLogSumExp"]);
 const shift = (t: Tensor, random: Random): Tensor =>
   isNumeric(t) && isFloat(t.dtype) ? fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), (x) => x + random.pick([-1, 1]) * units * ulpOf(t.dtype))) : t;
 

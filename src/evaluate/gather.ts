@@ -3,7 +3,7 @@ import { fail } from "../core/diagnostic.ts";
 import { invariant } from "../core/assert.ts";
 import { isFloat } from "../core/dtype.ts";
 import type { Evaluate } from "../core/evaluate.ts";
-import { numericData, rowMajorStrides, setNumber, sizeOf, toBigInts, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
+import { numericData, rowMajorStrides, setNumber, sizeOf, stringsOf, toBigInts, toNumbers, zeros, type Tensor } from "../core/tensor.ts";
 import { copier, input, normalAxis, pick, wrapped } from "./map-elements.ts";
 import { numberOf, stringOf } from "./read-attribute.ts";
 
@@ -120,9 +120,9 @@ export const Compress: Evaluate = (inputs, attributes) => {
   }))];
 };
 
-/** Indices of non-zero elements, one row an axis, in row-major order. */
+/** Indices of elements that are not 0, or not empty where they are strings, one row an axis, in row-major order. */
 export const NonZero: Evaluate = (inputs) => {
-  const x = input(inputs, 0), values = toNumbers(x), strides = rowMajorStrides(x.dims);
+  const x = input(inputs, 0), values: ArrayLike<number> = x.dtype === "string" ? stringsOf(x).map((text) => text.length) : toNumbers(x), strides = rowMajorStrides(x.dims);
   const found = Array.from({ length: values.length }, (_, i) => i).filter((i) => values[i] !== 0);
   const rows = x.dims.flatMap((size, d) => found.map((i) => BigInt(Math.floor(i / (strides[d] ?? 1)) % size)));
   return [wrapped("int64", [x.dims.length, found.length], rows)];

@@ -38,7 +38,7 @@ function readNode(node: NamedNode, body: Body, state: ReadState): void {
   const name = nodeName(node, proto.opType, body, state);
   const attributes = givenAttributes(proto, name, body, state);
   if (proto.opType === "Constant" && domainOf(proto.domain) === "")
-    return addConstant(readConstant(attributes, state.files, { node: name }), present(proto.output[0], "a Constant's output"), body, state);
+    return addConstant(readConstant(attributes, state.files, { node: name }), proto.output[0] ?? fail("OF3019", "Constant has an output, none is used", { place: { node: name } }), body, state);
 
   const inputs = withoutTrailing(proto.input.map((n) => (body.absent.has(n) ? "" : n)));
   const outputs = withoutTrailing(proto.output);

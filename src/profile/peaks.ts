@@ -54,45 +54,45 @@ function best(times: number, work: () => void): number {
   return Math.max(least, 1e-6);
 }
 
-/** As many independent chains of a product and a sum as registers hold. */
-function arithmetic(relaxed: boolean): WasmFunction {
-  const f = new FunctionBuilder("arithmetic", { params: ["i32"], results: ["f32"] }, instructionSet());
-  const accumulators = Array.from({ length: chains }, () => f.local("v128")), [x, y] = [f.local("v128"), f.local("v128")];
-  for (const [into, value] of [[x, 0.999], [y, 0.001]] as const) { f.constant("f32", value); f.op("f32x4.splat"); f.setLocal(into); }
-  f.begin("loop");
-  for (const a of accumulators) {
-    f.get(a);
-    f.get(x);
-    if (!relaxed) f.op("f32x4.mul");
-    f.get(y);
-    f.op(relaxed ? "f32x4.relaxed_madd" : "f32x4.add");
-    f.setLocal(a);
-  }
-  countDown(f);
-  sumOf(f, accumulators, "f32x4.add");
-  f.lane("f32x4.extract_lane", 0);
-  return f;
+interface Chain {
+  readonly type: "f32" | "i32";
+  readonly operands: readonly [x: number, y: number];
+  readonly shape: "f32x4" | "i32x4";
+  /** Of a chain with x. */
+  readonly product: string;
+  /** Both in one, where the engine is to have it. */
+  readonly fused: string | undefined;
 }
 
-/** The same of integers: every chain multiplies what it holds, taken as 8 int16 or as 16 bytes, and adds. */
-function dots(relaxed: boolean): WasmFunction {
-  const f = new FunctionBuilder("dots", { params: ["i32"], results: ["i32"] }, instructionSet());
-  const accumulators = Array.from({ length: chains }, () => f.local("v128")), [x, y] = [f.local("v128"), f.local("v128")];
-  for (const [into, value] of [[x, 0x01020301], [y, 3]] as const) { f.constant("i32", value); f.op("i32x4.splat"); f.setLocal(into); }
+/** As many independent chains of a product and a sum as registers hold. */
+function chained(name: string, { type, operands, shape, product, fused }: Chain): WasmFunction {
+  const f = new FunctionBuilder(name, { params: ["i32"], results: [type] }, instructionSet());
+  const accumulators = Array.from({ length: chains }, () => f.local("v128")), both = operands.map((value) => {
+    const local = f.local("v128");
+    f.constant(type, value);
+    f.op(`${shape}.splat`);
+    f.setLocal(local);
+    return local;
+  }), [x = 0, y = 0] = both;
   f.begin("loop");
   for (const a of accumulators) {
     f.get(a);
     f.get(x);
-    if (!relaxed) f.op("i32x4.dot_i16x8_s");
+    if (!fused) f.op(product);
     f.get(y);
-    f.op(relaxed ? "i32x4.relaxed_dot_i8x16_i7x16_add_s" : "i32x4.add");
+    f.op(fused ?? `${shape}.add`);
     f.setLocal(a);
   }
   countDown(f);
-  sumOf(f, accumulators, "i32x4.add");
-  f.lane("i32x4.extract_lane", 0);
+  sumOf(f, accumulators, `${shape}.add`);
+  f.lane(`${shape}.extract_lane`, 0);
   return f;
 }
+const arithmetic = (relaxed: boolean): WasmFunction =>
+  chained("arithmetic", { type: "f32", operands: [0.999, 0.001], shape: "f32x4", product: "f32x4.mul", fused: relaxed ? "f32x4.relaxed_madd" : undefined });
+/** The same of integers: every chain multiplies what it holds, taken as 8 int16 or as 16 bytes, and adds. */
+const dots = (relaxed: boolean): WasmFunction =>
+  chained("dots", { type: "i32", operands: [0x01020301, 3], shape: "i32x4", product: "i32x4.dot_i16x8_s", fused: relaxed ? "i32x4.relaxed_dot_i8x16_i7x16_add_s" : undefined });
 
 /** Reads so many bytes from the memory's start, in vectors. */
 function reading(): WasmFunction {
