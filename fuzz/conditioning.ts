@@ -22,7 +22,7 @@ export function allowances(c: GraphCase, expected: Tensors, computed: ReadonlySe
     const random = randomFrom(trial + 1), moved = run(c, (t) => move(t, random), (node) => node, (node, results) => (absolute.has(node.type) ? mapTensors(results, (t) => shift(t, random)) : results));
     for (const [name, t] of Object.entries(expected)) widen(most[name] ?? new Float64Array(), t, moved?.[name]);
   }
-  for (const filler of mayOverflow(c) ? [NaN, 0] : []) {
+  for (const filler of mayOverflow(c) ? [NaN, 0, Infinity, -Infinity] : []) {
     const moved = run(c, (t) => t, (node) => node, (node, results, values) => (sumsHuge(node, values) ? mapTensors(results, (t) => filled(t, filler)) : results));
     for (const [name, t] of Object.entries(expected)) widen(most[name] ?? new Float64Array(), t, moved?.[name]);
   }

@@ -207,7 +207,7 @@ export const SkipLayerNormalization = defineOp({
 
 /** Not centred: its mean, which nothing should read, is 0. */
 export const SkipSimplifiedLayerNormalization = defineOp({
-  ...common, type: "SkipSimplifiedLayerNormalization", attributes: { epsilon: float(1e-5) }, evaluate: evaluate.SkipSimplifiedLayerNormalization,
+  ...common, type: "SkipSimplifiedLayerNormalization", attributes: { epsilon: float(1e-12) }, evaluate: evaluate.SkipSimplifiedLayerNormalization,
   inputs: { input: "required", skip: "required", gamma: "required", bias: "optional" }, oneType: [["input", "skip", "gamma", "bias"]],
   infer: (inputs, _, context) => inferSkip(inputs, context),
   expand: (context, { epsilon }) => {
