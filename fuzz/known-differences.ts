@@ -30,7 +30,7 @@ function mayOverflow(c: FuzzCase): boolean {
 
 export const knownDifferences: readonly KnownDifference[] = [
   {
-    operators: ["ReduceMax", "ReduceMin", "GlobalMaxPool", "MaxPool", "TopK", "ArgMax", "ArgMin", "Hardmax", "ReduceLogSumExp"],
+    operators: ["ReduceMax", "ReduceMin", "GlobalMaxPool", "MaxPool", "TopK", "ArgMax", "ArgMin", "Hardmax", "ReduceLogSumExp", "ScatterND", "ScatterElements"],
     onnxruntime: "compares past NaN, so that the result hangs on where it stands and on the vector width",
     standard: "numpy's maximum and sort, by which the standard's reference computes: NaN is passed on, and sorts above every number",
     when: (c) => holds(c, Number.isNaN),
@@ -70,6 +70,12 @@ export const knownDifferences: readonly KnownDifference[] = [
     onnxruntime: "computes with floats on the way where sums or products of integers overflow, or have more than 53 bits, depending on the axes",
     standard: "integers wrap, as in numpy, by which the standard's reference computes",
     when: mayOverflow,
+  },
+  {
+    operators: ["ReduceMean"],
+    onnxruntime: "gives 0 as the mean of no elements where an axis is counted from the end",
+    standard: "leaves it undefined; we give NaN, 0 divided by 0, as numpy does",
+    when: (c) => c.inputs[0]?.dims.includes(0) ?? false,
   },
   {
     operators: ["ReduceSum", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceProd"],

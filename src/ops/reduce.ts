@@ -26,7 +26,7 @@ export function reducedAxes(rank: number, axes: TypeInfo | undefined, { noop_wit
 
 function inferReduction(X: TypeInfo, A: TypeInfo | undefined, options: Options, elements: Elements | undefined, context: InferContext): readonly TypeInfo[] {
   const rank = X.shape.length;
-  if (X.dtype === "string") checkType(context, X, "data", "numeric");
+  if (X.dtype !== "bool") checkType(context, X, "data", "numeric");
   if (A && A.shape.length > 1) context.fail("OF3010", `axes needs rank 1, got ${formatShape(A.shape)}`);
   for (const axis of (A && numbersKnown(A)) ?? []) axisWithin(axis, rank, context);
   const axes = reducedAxes(rank, A, options);
