@@ -19,15 +19,16 @@ const trials = 6, units = 4, margin = 16;
 export function allowances(c: GraphCase, expected: Tensors, computed: ReadonlySet<string> = new Set()): Readonly<Record<string, Float64Array>> {
   const most = Object.fromEntries(Object.entries(expected).map(([name, t]) => [name, new Float64Array(t.data.length)]));
   for (let trial = 0; trial < trials; trial++) {
-    const random = randomFrom(trial + 1), moved = run(c, (t) => move(t, random), (node) => node, (node, results) => (absolute.has(node.type) ? mapTensors(results, (t) => shift(t, random)) : results));
+    const random = randomFrom(trial + 1), moved = run(c, (t) => move(t, random), (node) => node, (node, results) => (absolute.has(node.type) ? mapTensors(results, (t) => shift(t, random)) : transforms.has(node.type) ? mapTensors(results, (t) => shift(t, random, largestOf(t))) : results));
     for (const [name, t] of Object.entries(expected)) widen(most[name] ?? new Float64Array(), t, moved?.[name]);
   }
   for (const filler of mayOverflow(c) ? [NaN, 0, Infinity, -Infinity] : []) {
     const moved = run(c, (t) => t, (node) => node, (node, results, values) => (sumsHuge(node, values) ? mapTensors(results, (t) => filled(t, filler)) : results));
     for (const [name, t] of Object.entries(expected)) widen(most[name] ?? new Float64Array(), t, moved?.[name]);
   }
-  if (c.nodes.some((n) => flushing.has(n.type))) {
-    const moved = run(c, (t) => t, (node) => node, (node, results) => (flushing.has(node.type) ? mapTensors(results, flushed) : results));
+  if (c.nodes.some((n) => flushing.has(n.type) || transforms.has(n.type))) {
+    const least = (t: Tensor, type: string): number => (flushing.has(type) ? 2 ** -126 : transforms.has(type) ? units * ulpOf(t.dtype) * largestOf(t) : 0);
+    const moved = run(c, (t) => t, (node) => node, (node, results) => mapTensors(results, (t) => flushed(t, least(t, node.type))));
     for (const [name, t] of Object.entries(expected)) widen(most[name] ?? new Float64Array(), t, moved?.[name]);
   }
   const kept = Object.fromEntries(Object.entries(c.feeds).map(([name, t]) => [name, computed.has(name) ? beforeOverflow(t) : t]));
@@ -81,12 +82,15 @@ const nodeInSingle = (node: GraphNode): GraphNode => {
 
 /** Functions whose kernels are exact to the last place of 1, not of what they give. */
 const absolute: ReadonlySet<string> = new Set(["Softplus", "Mish", "Sigmoid", "Tanh", "Erf", "Gelu", "FastGelu", "BiasGelu", "QuickGelu", "Swish", "Celu", "Elu", "Selu", "Sin", "Cos", "Log", "LogSoftmax", "ReduceLogSum", "ReduceLogSumExp"]);
-const shift = (t: Tensor, random: Random): Tensor =>
-  isNumeric(t) && isFloat(t.dtype) ? fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), (x) => x + random.pick([-1, 1]) * units * ulpOf(t.dtype))) : t;
+/** Sums that cancel, of terms that are as large as any of the results and have factors of their own rounding. */
+const transforms: ReadonlySet<string> = new Set(["STFT", "DFT"]);
+const shift = (t: Tensor, random: Random, by = 1): Tensor =>
+  isNumeric(t) && isFloat(t.dtype) ? fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), (x) => x + random.pick([-1, 1]) * units * ulpOf(t.dtype) * by)) : t;
+const largestOf = (t: Tensor): number => (isNumeric(t) ? Array.from(toNumbers(t)).reduce((most, x) => (Number.isFinite(x) ? Math.max(most, Math.abs(x)) : most), 1) : 1);
 
 /** Operators whose kernels give 0 for what a float32 has no normal number for. */
 const flushing: ReadonlySet<string> = new Set(["Softmax"]);
-const flushed = (t: Tensor): Tensor => (t.dtype === "float32" ? fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), (x) => (Math.abs(x) < 2 ** -126 ? 0 : x))) : t);
+const flushed = (t: Tensor, below: number): Tensor => (t.dtype === "float32" && below > 0 ? fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), (x) => (Math.abs(x) < below ? 0 : x))) : t);
 
 /** Operators that add many terms, or squares of them. */
 const sums: ReadonlySet<string> = new Set(["MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "CumSum", "AveragePool", "LpPool", "GlobalAveragePool", "LayerNormalization", "BatchNormalization", "InstanceNormalization", "LpNormalization", "LRN", "Sum", "Mean"]);
