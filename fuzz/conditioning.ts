@@ -26,8 +26,8 @@ export function allowances(c: GraphCase, expected: Tensors, computed: ReadonlySe
     const moved = run(c, (t) => t, (node) => node, (node, results, values) => (sumsHuge(node, values) ? mapTensors(results, (t) => filled(t, filler)) : results));
     for (const [name, t] of Object.entries(expected)) widen(most[name] ?? new Float64Array(), t, moved?.[name]);
   }
-  if (c.nodes.some((n) => flushing.has(n.type) || transforms.has(n.type))) {
-    const least = (t: Tensor, type: string): number => (flushing.has(type) ? 2 ** -126 : transforms.has(type) ? units * ulpOf(t.dtype) * largestOf(t) : 0);
+  if (c.nodes.some((n) => n.type in flushing || transforms.has(n.type))) {
+    const least = (t: Tensor, type: string): number => flushing[type] ?? (transforms.has(type) ? units * ulpOf(t.dtype) * largestOf(t) : 0);
     const moved = run(c, (t) => t, (node) => node, (node, results) => mapTensors(results, (t) => flushed(t, least(t, node.type))));
     for (const [name, t] of Object.entries(expected)) widen(most[name] ?? new Float64Array(), t, moved?.[name]);
   }
@@ -88,8 +88,8 @@ const shift = (t: Tensor, random: Random, by = 1): Tensor =>
   isNumeric(t) && isFloat(t.dtype) ? fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), (x) => x + random.pick([-1, 1]) * units * ulpOf(t.dtype) * by)) : t;
 const largestOf = (t: Tensor): number => (isNumeric(t) ? Array.from(toNumbers(t)).reduce((most, x) => (Number.isFinite(x) ? Math.max(most, Math.abs(x)) : most), 1) : 1);
 
-/** Operators whose kernels give 0 for what a float32 has no normal number for. */
-const flushing: ReadonlySet<string> = new Set(["Softmax"]);
+/** Operators whose kernels give 0 below some number: for what a float32 has no normal number for, and for roots of squares that it has none for. */
+const flushing: Readonly<Record<string, number>> = { Softmax: 2 ** -126, ReduceL2: 2 ** -63, LpPool: 2 ** -63, GlobalLpPool: 2 ** -63 };
 const flushed = (t: Tensor, below: number): Tensor => (t.dtype === "float32" && below > 0 ? fromNumbers(t.dtype, t.dims, Array.from(toNumbers(t), (x) => (Math.abs(x) < below ? 0 : x))) : t);
 
 /** Operators that add many terms, or squares of them. */

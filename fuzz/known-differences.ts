@@ -145,9 +145,9 @@ export const knownDifferences: readonly KnownDifference[] = [
   },
   {
     operators: ["Col2Im"],
-    onnxruntime: "puts columns in wrong places where an image of three axes or more has dilations",
+    onnxruntime: "puts columns in wrong places where an image of one axis, or of three or more, has dilations",
     standard: "tap k of a block lies k · dilation from its first, along every axis",
-    when: (c) => listOf(c, "dilations").length > 2 && listOf(c, "dilations").some((d) => d > 1),
+    when: (c) => listOf(c, "dilations").length !== 2 && listOf(c, "dilations").some((d) => d > 1),
   },
   {
     operators: ["MeanVarianceNormalization"],
@@ -187,6 +187,18 @@ export const knownDifferences: readonly KnownDifference[] = [
     onnxruntime: "gives -1 for int64 from 2^31 to below 2^32",
     standard: "these are above 0",
     when: (c) => { const [x] = c.inputs; return x?.dtype === "int64" && toBigInts(x).some((v) => v >= 2n ** 31n && v < 2n ** 32n); },
+  },
+  {
+    operators: ["Clip"],
+    onnxruntime: "gives the lower bound for some integers of 64 bits that are larger than 32 bits hold and above the upper one",
+    standard: "what is above the upper bound becomes it",
+    when: ({ inputs: [x] }) => x !== undefined && (x.dtype === "int64" || x.dtype === "uint64") && Array.from(toNumbers(x)).some((v) => Math.abs(v) >= 2 ** 31),
+  },
+  {
+    operators: ["Concat"],
+    onnxruntime: "joins parts that have no elements with others whose sizes are not theirs, and leaves the memory as it was",
+    standard: "sizes along the other axes are equal; others are refused",
+    when: (c) => c.inputs.some((t) => t?.dims.includes(0)),
   },
   {
     operators: ["Clip"],

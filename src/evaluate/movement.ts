@@ -19,6 +19,8 @@ export const Transpose: Evaluate = (inputs, attributes) => {
 export const Concat: Evaluate = (inputs, attributes) => {
   const parts = inputs.filter((t): t is Tensor => t !== undefined), first = input(parts, 0);
   const axis = normalAxis(numberOf(attributes, "axis"), first.dims.length);
+  const other = parts.find((t) => t.dims.length !== first.dims.length || t.dims.some((d, i) => i !== axis && d !== first.dims[i]));
+  if (other) fail("OF3011", `Concat: parts of [${first.dims.join(", ")}] and [${other.dims.join(", ")}] do not fit together along axis ${axis}`);
   const total = parts.reduce((n, t) => n + (t.dims[axis] ?? 0), 0);
   const dims = first.dims.map((d, i) => (i === axis ? total : d));
   const out = zeros(first.dtype, dims), inner = sizeOf(dims.slice(axis + 1));
