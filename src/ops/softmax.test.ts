@@ -80,6 +80,15 @@ describe("softmax", () => {
   });
 });
 
+it.each([["float64", 11], ["int64", 7]] as const)("what it gives is stored as %s, which has no four lanes", async (dtype, to) => {
+  const dims = [2, 19], x = fromNumbers("float32", dims, Array.from({ length: 38 }, (_, i) => ((i * 7) % 13) / 2));
+  const { artifact } = compileModel(modelBytes({ opset: 20, inputs: { x: { dtype: "float32", dims } }, outputs: { y: { dtype, dims } }, initializers: { k: fromNumbers("float32", [], [100]) }, nodes: [{ type: "Softmax", inputs: ["x"], outputs: ["s"] }, { type: "Mul", inputs: ["s", "k"], outputs: ["p"] }, { type: "Cast", inputs: ["p"], outputs: ["y"], attributes: { to } }] }));
+  const { y } = await (await load(artifact)).run({ x: Tensor.of(x) }), [expected] = Softmax([x], { axis: -1 }, { outputCount: 1 });
+  if (!y || !expected) throw new Error("no y");
+  const whole = (v: number): number => (dtype === "int64" ? Math.trunc(v) : v);
+  expect(Math.max(...Array.from(toNumbers(y.unpacked()), (v, i) => Math.abs(v - whole(100 * (toNumbers(expected)[i] ?? NaN)))))).toBeLessThan(1e-4);
+});
+
 it("a chain of them is lowered in work that grows with its length, not with powers of it", () => {
   const type = { dtype: "float32", shape: [3] } as const, table = new ExprTable();
   let reads = 0;

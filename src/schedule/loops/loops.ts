@@ -120,7 +120,7 @@ class LoopScheduler {
     if (!kept) return undefined;
     const { first, last } = kept;
     const contiguous = this.strides.accesses(last.body).every(({ access }) => { const d = this.strides.along(access, last.axis); return d === 0 || d === 1; });
-    if (!contiguous || !canFoldInLanes(first.axis, first.body, this.strides)) return undefined;
+    if (!contiguous || !canFoldInLanes(first.axis, first.body, this.strides) || !new LaneAnalysis(last.axis, last.body, this.strides).supports(last.body)) return undefined;
     if (kept.scratch) this.working.use(kept.scratch);
     const each = (list: readonly Stmt[]): Stmt[] => list.map((b) => this.statement(b));
     return block(...each(kept.before), foldInLanes([], first.axis, first.body, this.context), ...each(kept.between), vectorLoop(last.axis, last.body, this.context));
