@@ -23,7 +23,7 @@ import { mismatch, runCompiled } from "./support/differential.ts";
 import { finelySplit } from "./support/finely-split.ts";
 import { compileOptions, feedOptions, fusionCases, isRandom, randomFeeds, refused, toleranceOf, type FusionCase } from "./support/fusion-cases.ts";
 import { loadNodeCase, nodeCaseNames } from "./support/node-cases.ts";
-import type { Job, Outcome, Outcomes, Way } from "./support/run-jobs.ts";
+import type { Job, Outcome, Ran, Way } from "./support/run-jobs.ts";
 import { modelBytes } from "./support/model-spec.ts";
 import { sevenBitConv, sevenBitMatMul, type SevenBitModel } from "./support/seven-bit-models.ts";
 import { fromWire, wires } from "./support/wire.ts";
@@ -100,11 +100,18 @@ function wrongIn({ name, way, outputs, error }: Outcome): string | undefined {
   return wrong && `${name}, ${way.engine}, ${way.threads} threads: ${wrong}`;
 }
 
-function runIn({ command: [executable = "", ...options] }: EngineCase): Outcomes {
-  const given = join(folder, "jobs.json"), results = join(folder, "results.json");
+function runIn({ command: [executable = "", ...options] }: EngineCase): Ran & { readonly outcomes: readonly Outcome[] } {
+  const given = join(folder, "jobs.json"), results = join(folder, "results");
   writeFileSync(given, JSON.stringify(jobs));
   execFileSync(executable, [...options, resolve("test/support/run-jobs.ts"), given, results], { stdio: ["ignore", "inherit", "inherit"] });
-  return JSON.parse(readFileSync(results, "utf8")) as Outcomes;
+  const [ran, ...outcomes] = linesOf(readFileSync(results));
+  return { ...(JSON.parse(ran ?? "") as Ran), outcomes: outcomes.map((line) => JSON.parse(line) as Outcome) };
+}
+
+function linesOf(bytes: Buffer): readonly string[] {
+  const lines: string[] = [];
+  for (let from = 0, to = bytes.indexOf(10); to >= 0; from = to + 1, to = bytes.indexOf(10, from)) lines.push(bytes.toString("utf8", from, to));
+  return lines;
 }
 
 beforeAll(async () => {

@@ -90,7 +90,7 @@ export function writeFiles(files: readonly OutputFile[], source?: string): void 
 }
 
 function isSameFile(a: string, b: string): boolean {
-  const [first, second] = [a, b].map((path) => statSync(path, { throwIfNoEntry: false }));
+  const [first, second] = [a, b].map((path) => (existsSync(path) ? statSync(path) : undefined));
   return first !== undefined && second !== undefined && first.ino === second.ino && first.dev === second.dev;
 }
 

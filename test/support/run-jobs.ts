@@ -1,9 +1,10 @@
 /**
  * Runs artifacts in the engine that runs this file, with the built runtime, and writes what they give: the child process
- * of test/engines.test.ts. Newer engines read it as it is.
- * Usage: node run-jobs.ts JOBS.json RESULTS.json
+ * of test/engines.test.ts. Newer engines read it as it is. Results are lines of JSON, one an outcome behind one of the
+ * engine: all together are longer than a string may be.
+ * Usage: node run-jobs.ts JOBS.json RESULTS
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { load, Tensor } from "../../dist/runtime/index.js";
 import { supports, type Engine } from "../../src/backends/wasm/load.ts";
 import { fromWire, toWire, type Wire } from "./wire.ts";
@@ -18,7 +19,8 @@ export interface Outcome {
   readonly outputs?: Readonly<Record<string, Wire>>;
   readonly error?: string;
 }
-export interface Outcomes { readonly node: string; readonly relaxed: boolean; readonly outcomes: readonly Outcome[] }
+/** What the jobs ran in. */
+export interface Ran { readonly node: string; readonly relaxed: boolean }
 
 async function run({ name, artifact, feeds }: Job, way: Way): Promise<Outcome> {
   try {
@@ -34,9 +36,8 @@ async function run({ name, artifact, feeds }: Job, way: Way): Promise<Outcome> {
 }
 
 const [jobs = "", results = ""] = process.argv.slice(2), relaxed = supports("relaxed-simd");
-const outcomes: Outcome[] = [];
+writeFileSync(results, `${JSON.stringify({ node: process.versions.node, relaxed } satisfies Ran)}\n`);
 for (const job of JSON.parse(readFileSync(jobs, "utf8")) as readonly Job[]) {
-  for (const way of job.ways) if (relaxed || way.engine !== "relaxed-simd") outcomes.push(await run(job, way));
+  for (const way of job.ways) if (relaxed || way.engine !== "relaxed-simd") appendFileSync(results, `${JSON.stringify(await run(job, way))}\n`);
 }
-writeFileSync(results, JSON.stringify({ node: process.versions.node, relaxed, outcomes } satisfies Outcomes));
 process.exit(0);
