@@ -24,7 +24,7 @@ export function operandsOf(b: KernelBuilder, s: ConvStructure): Operands | undef
  * outside the image adds nothing, and 0 · ∞ would be NaN. Weights that only running tells are read by loops that ask
  * where the image ends.
  */
-export function isFinite(b: KernelBuilder, buffer: Buffer): boolean {
+export function weightsAreFinite(b: KernelBuilder, buffer: Buffer): boolean {
   const weight = b.context.weight(buffer);
   return !weight || b.context.contents(weight, hasFiniteElements) !== false;
 }

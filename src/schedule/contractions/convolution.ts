@@ -12,7 +12,7 @@ import type { ConvStructure, MatMulStructure } from "../../kernel/structure.ts";
 import { plus, times, toIndex } from "../loops/affine.ts";
 import { addressOf, storeAt, type KernelBuilder } from "../builder.ts";
 import { eitherEngine, quadColumns, startSums } from "./byte-dots.ts";
-import { isFinite, operandsOf, type Operands } from "./conv-operands.ts";
+import { operandsOf, weightsAreFinite, type Operands } from "./conv-operands.ts";
 import { convProblems, outputPositions, type ConvProblem, type SpatialDim } from "./conv-problem.ts";
 import { scheduleDepthwise } from "./depthwise.ts";
 import { scheduleDepthwiseInteger } from "./depthwise-integer.ts";
@@ -31,9 +31,9 @@ import { accumulate, declareAccumulators, laneOf, type Accumulators, type BColum
 export function scheduleConvolution(b: KernelBuilder, s: ConvStructure): Stmt | undefined {
   const operands = operandsOf(b, s);
   if (!operands) return undefined;
-  if (s.inputFrom) return isPointwise(s) && isFinite(b, s.inputFrom.weight) ? scheduleRowStrips(b, s, s.inputFrom) : undefined;
+  if (s.inputFrom) return isPointwise(s) && weightsAreFinite(b, s.inputFrom.weight) ? scheduleRowStrips(b, s, s.inputFrom) : undefined;
   if (isPointwise(s)) return scheduleMatMul(b, pointwise(s));
-  if (!isFinite(b, s.weight)) return undefined;
+  if (!weightsAreFinite(b, s.weight)) return undefined;
   const problems = convProblems(s);
   if (!problems) return undefined;
   if (s.channel.extent === 1 && s.inputChannel.extent === 1 && s.group.extent !== 1) {
@@ -103,7 +103,7 @@ function emitPositions(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: Conv
 /** The rows of a convolution of float32 in one group, at the batch that `positions` says; undefined where weights are not constant, or no finite numbers. */
 export function convolutionRows(b: KernelBuilder, into: Stmt[], s: ConvStructure, p: ConvProblem): { readonly at: (into: Stmt[], image: Expr) => RowBlocks } | undefined {
   const operands = operandsOf(b, s);
-  if (operands?.kind.kind !== "float" || !(isPointwise(s) || isFinite(b, s.weight))) return undefined;
+  if (operands?.kind.kind !== "float" || !(isPointwise(s) || weightsAreFinite(b, s.weight))) return undefined;
   if (suitsWinograd(b, s, p)) return winogradRows(b, into, s, p);
   const packed = packTaps(b, s, p, operands);
   if (!packed) return undefined;
